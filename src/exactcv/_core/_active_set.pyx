@@ -1,0 +1,565 @@
+"""One problem at one C, by primal-dual active sets.
+
+    min over c   1/2 c'Kc + sum_i C_i L*_i(-c_i / C_i)      (sum c = 0 with an intercept)
+
+in the notation of ``losses.py``: a row lies either on a segment of its loss (c_i known, u_i free
+between two knots) or at a knot (u_i known, c_i free between two levels).  The state of a row is one
+integer that counts places from left to right in u:
+
+    0: segment 0,  1: knot 0,  2: segment 1,  3: knot 1, ...;   -1: the row takes no part.
+
+Given all states, the rows M at a knot solve  K_MM dc + b = t_M - h_M,  sum c = 0,  with h = K c.
+Two ways to find the right states:
+
+- *Block*: every row that violates its state moves to the next place, all at once, until none does
+  (block principal pivoting, also called the primal-dual active set method).  A handful of small
+  linear solves from a good start, but it can cycle.
+- *Monotone*, when the number of violators stops falling: c stays feasible and the objective falls.
+  Go to the solution for the present M or to the first bound on the way; when it is reached, let
+  the worst violators in.
+"""
+
+from libc.math cimport INFINITY, fabs
+from libc.stdlib cimport free, malloc, qsort
+
+from scipy.linalg.cython_blas cimport daxpy
+from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
+
+import numpy as np
+
+# Block steps allowed without a new low in the number of violators.
+cdef int PATIENCE = 4
+# Added to the diagonal of K_MM, relative to its largest entry; residuals are then corrected, so
+# that it changes the way to the solution but not the solution.
+cdef double RIDGE = 1e-12
+# Coefficients this many boxes out of their box are not used to judge the other rows.
+cdef double WILD = 1e3
+# Rows let into M at a time by the monotone method.
+cdef int MOST_ADDED = 32
+
+cpdef enum Status:
+    CONVERGED = 0
+    STALLED = 1
+    SINGULAR = 2
+
+
+cdef struct Crossing:
+    double b
+    Py_ssize_t row
+
+
+cdef int _by_intercept(const void* left, const void* right) noexcept nogil:
+    cdef double a = (<Crossing*>left).b
+    cdef double b = (<Crossing*>right).b
+    return (a > b) - (a < b)
+
+
+cdef class ActiveSet:
+    """Workspace for solving problems that share K, knots and levels (for C = 1).
+
+    Parameters
+    ----------
+    K : (n, n), knots : (n, m), levels : (n, m + 1)
+        ``levels`` are the coefficients on the segments at C = 1, falling along each row.
+    intercept : bool
+    """
+
+    cdef const double[:, ::1] K
+    cdef const double[:, ::1] knots
+    cdef const double[:, ::1] levels
+    cdef bint intercept
+    cdef Py_ssize_t n, m, capacity
+    cdef double[::1] factor
+    cdef double[:, ::1] rhs
+    cdef Py_ssize_t[::1] at_knot
+    cdef Py_ssize_t[::1] violators
+    cdef signed char[::1] wanted
+    cdef double[:, ::1] spare
+    cdef signed char[::1] spare_state
+
+    def __init__(self, K, knots, levels, bint intercept):
+        self.K, self.knots, self.levels = K, knots, levels
+        self.intercept = intercept
+        self.n, self.m = knots.shape[0], knots.shape[1]
+        self.at_knot = np.empty(self.n, dtype=np.intp)
+        self.violators = np.empty(self.n, dtype=np.intp)
+        self.wanted = np.empty(self.n, dtype=np.int8)
+        self.spare = np.empty((2, self.n))
+        self.spare_state = np.empty(self.n, dtype=np.int8)
+        self._reserve(16)
+
+    cdef _reserve(self, Py_ssize_t size):
+        self.capacity = size
+        self.factor = np.empty(size * size)
+        self.rhs = np.empty((2, size))
+
+    def solve(self, double C, signed char[::1] state, double[::1] c, double[::1] h, double b,
+              double tol=1e-11, int max_iter=100000):
+        """Solve at C from the given states; state, c and h (= K c) are updated in place.
+
+        c and h must come in feasible but for rows that have been left out since (state -1).
+
+        Returns
+        -------
+        b : float
+        status : int
+            CONVERGED, STALLED (iteration limit) or SINGULAR (K_MM not positive semidefinite).
+        iterations : int
+        """
+        cdef int done = 0
+        cdef int status
+        cdef double b_block = b
+        cdef double[::1] c_block = self.spare[0]
+        cdef double[::1] h_block = self.spare[1]
+        self.spare_state[:] = state
+        c_block[:] = c
+        h_block[:] = h
+        status = self._block(C, self.spare_state, c_block, h_block, &b_block, tol, &done)
+        if status == CONVERGED:
+            state[:] = self.spare_state
+            c[:] = c_block
+            h[:] = h_block
+            return b_block, status, done
+        if status == STALLED:
+            with nogil:
+                self._make_feasible(C, state, c, h, b)
+            status = self._monotone(C, state, c, h, &b, tol, max_iter, &done)
+        return b, status, done
+
+    cdef int _block(self, double C, signed char[::1] state, double[::1] c, double[::1] h,
+                    double* b, double tol, int* done):
+        """Block principal pivoting; STALLED when the violators no longer become fewer."""
+        cdef int patience = PATIENCE
+        cdef int corrections = 0
+        cdef Py_ssize_t size, count
+        cdef Py_ssize_t least = self.n + 1
+        cdef bint wild
+        with nogil:
+            self._place(C, state, c, h)
+        while True:
+            done[0] += 1
+            size = self._collect(state)
+            if size > self.capacity:
+                self._reserve(size + size // 2)
+            with nogil:
+                wild = False
+                if size > 0:
+                    if self._direction(size, state, c, h, b) != 0:
+                        return SINGULAR
+                    wild = self._full_step(C, size, state, c, h)
+                elif self.intercept:
+                    self._move_intercept(C, state, c, h, b)
+                count = self._find_violators(C, state, c, h, b[0], wild, tol)
+                if count == 0:
+                    # The ridge leaves a small residual: one more correction at the same sets.
+                    if corrections < 5 and self._residual(size, state, h, b[0]) > tol:
+                        corrections += 1
+                        continue
+                    return CONVERGED
+                corrections = 0
+                if count < least:
+                    least = count
+                    patience = PATIENCE
+                elif patience > 0:
+                    patience -= 1
+                else:
+                    return STALLED
+                self._move(C, count, state, c, h)
+
+    cdef int _monotone(self, double C, signed char[::1] state, double[::1] c, double[::1] h,
+                       double* b, double tol, int max_iter, int* done):
+        """The active set method that keeps c feasible and lets the objective fall."""
+        cdef Py_ssize_t size, count
+        cdef int corrections = 0
+        cdef bint blocked
+        cdef double moved = 1.0
+        while done[0] < max_iter:
+            done[0] += 1
+            size = self._collect(state)
+            if size > self.capacity:
+                self._reserve(size + size // 2)
+            with nogil:
+                blocked = False
+                if size > 0:
+                    if self._direction(size, state, c, h, b) != 0:
+                        return SINGULAR
+                    blocked = self._step_to_bound(C, size, state, c, h, &moved)
+                elif self.intercept:
+                    self._move_intercept(C, state, c, h, b)
+                if blocked:
+                    continue
+                count = self._find_violators(C, state, c, h, b[0], False, tol)
+                if count == 0 or corrections < 3:
+                    if corrections < 5 and self._residual(size, state, h, b[0]) > tol:
+                        corrections += 1
+                        continue
+                    if count == 0:
+                        return CONVERGED
+                corrections = 0
+                if moved > 0.0:
+                    count = self._keep_worst(count, state, h, b[0])
+                    self._move(C, count, state, c, h)
+                else:
+                    # Every row let in was blocked at once: take a step that cannot be.
+                    self._pair_step(C, state, c, h)
+                moved = 0.0
+        return STALLED
+
+    cdef void _shift(self, Py_ssize_t row, double dc, double[::1] c, double[::1] h) noexcept nogil:
+        """c[row] += dc, keeping h = K c."""
+        cdef int n = <int>self.n
+        cdef int one = 1
+        if dc != 0.0:
+            c[row] += dc
+            daxpy(&n, &dc, <double*>&self.K[row, 0], &one, &h[0], &one)
+
+    cdef void _place(self, double C, signed char[::1] state, double[::1] c,
+                     double[::1] h) noexcept nogil:
+        """Put every row on a segment at its level."""
+        cdef Py_ssize_t i
+        for i in range(self.n):
+            if state[i] < 0:
+                self._shift(i, -c[i], c, h)
+                c[i] = 0.0
+            elif state[i] % 2 == 0:
+                self._shift(i, C * self.levels[i, state[i] // 2] - c[i], c, h)
+                c[i] = C * self.levels[i, state[i] // 2]
+
+    cdef Py_ssize_t _collect(self, signed char[::1] state) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef Py_ssize_t size = 0
+        for i in range(self.n):
+            if state[i] > 0 and state[i] % 2 == 1:
+                self.at_knot[size] = i
+                size += 1
+        return size
+
+    cdef int _direction(self, Py_ssize_t size, signed char[::1] state, double[::1] c,
+                        double[::1] h, double* b) noexcept nogil:
+        """Solve K_MM dc + b = t_M - h_M with sum c = 0; dc in rhs[0]; returns LAPACK's info.
+
+        With an intercept, adding a constant to K only shifts b.  It is done here because K_MM
+        itself is singular when a linear kernel in p dimensions has p + 1 rows at their knots.
+        """
+        cdef Py_ssize_t i, j, row
+        cdef int k = <int>size
+        cdef int n_rhs = 1
+        cdef int info
+        cdef double top = 0.0
+        cdef double total, a_r, a_1
+        cdef char uplo = b'U'
+        for i in range(size):
+            row = self.at_knot[i]
+            for j in range(i + 1):
+                self.factor[i * size + j] = self.K[row, self.at_knot[j]]
+            top = max(top, self.factor[i * size + i])
+            self.rhs[0, i] = self.knots[row, state[row] // 2] - h[row]
+        if self.intercept:
+            for i in range(size):
+                for j in range(i + 1):
+                    self.factor[i * size + j] += top
+        for i in range(size):
+            self.factor[i * size + i] += RIDGE * top
+        dpotrf(&uplo, &k, &self.factor[0], &k, &info)
+        if info != 0:
+            return info
+        dpotrs(&uplo, &k, &n_rhs, &self.factor[0], &k, &self.rhs[0, 0], &k, &info)
+        b[0] = 0.0
+        if self.intercept:
+            for i in range(size):
+                self.rhs[1, i] = 1.0
+            dpotrs(&uplo, &k, &n_rhs, &self.factor[0], &k, &self.rhs[1, 0], &k, &info)
+            total = a_r = a_1 = 0.0
+            for i in range(self.n):
+                total += c[i]
+            for i in range(size):
+                a_r += self.rhs[0, i]
+                a_1 += self.rhs[1, i]
+            b[0] = (a_r + total) / a_1
+            for i in range(size):
+                self.rhs[0, i] -= b[0] * self.rhs[1, i]
+            b[0] -= top * total
+        return 0
+
+    cdef bint _full_step(self, double C, Py_ssize_t size, signed char[::1] state, double[::1] c,
+                         double[::1] h) noexcept nogil:
+        """c_M += dc, out of the box if need be; True if some row is so far out (a nearly singular
+        K_MM) that the step was cut and says nothing about the other rows."""
+        cdef Py_ssize_t i, row
+        cdef double high, low, reach
+        cdef bint wild = False
+        for i in range(size):
+            row = self.at_knot[i]
+            self._box(C, row, state, &low, &high)
+            reach = WILD * (high - low)
+            wild = wild or c[row] + self.rhs[0, i] > high + reach
+            wild = wild or c[row] + self.rhs[0, i] < low - reach
+        for i in range(size):
+            row = self.at_knot[i]
+            if wild:
+                self._box(C, row, state, &low, &high)
+                reach = high - low
+                self.rhs[0, i] = min(self.rhs[0, i], high + reach - c[row])
+                self.rhs[0, i] = max(self.rhs[0, i], low - reach - c[row])
+            self._shift(row, self.rhs[0, i], c, h)
+        return wild
+
+    cdef bint _step_to_bound(self, double C, Py_ssize_t size, signed char[::1] state,
+                             double[::1] c, double[::1] h, double* moved) noexcept nogil:
+        """c_M += s dc with the largest s <= 1 that stays in the box; True if a bound was met."""
+        cdef Py_ssize_t i, row
+        cdef double low, high, dc
+        cdef double s = 1.0
+        for i in range(size):
+            row = self.at_knot[i]
+            dc = self.rhs[0, i]
+            self._box(C, row, state, &low, &high)
+            if c[row] + dc > high:
+                s = min(s, max(high - c[row], 0.0) / dc)
+            elif c[row] + dc < low:
+                s = min(s, max(c[row] - low, 0.0) / -dc)
+        for i in range(size):
+            row = self.at_knot[i]
+            dc = s * self.rhs[0, i]
+            self._box(C, row, state, &low, &high)
+            if s < 1.0 and self.rhs[0, i] > 0 and c[row] + dc >= high - 1e-14 * (high - low):
+                dc = high - c[row]
+                state[row] -= 1
+            elif s < 1.0 and self.rhs[0, i] < 0 and c[row] + dc <= low + 1e-14 * (high - low):
+                dc = low - c[row]
+                state[row] += 1
+            if fabs(dc) > 1e-14 * (high - low):
+                moved[0] += 1.0
+            self._shift(row, dc, c, h)
+        return s < 1.0
+
+    cdef void _pair_step(self, double C, signed char[::1] state, double[::1] c,
+                         double[::1] h) noexcept nogil:
+        """Move the most violating pair (without an intercept: row) as far as it helps."""
+        cdef Py_ssize_t i, s
+        cdef Py_ssize_t up = -1
+        cdef Py_ssize_t down = -1
+        cdef double b_up = -INFINITY
+        cdef double b_down = INFINITY
+        cdef double step, curvature
+        cdef double low = 0.0
+        cdef double high = 0.0
+        for i in range(self.n):
+            if state[i] < 0:
+                continue
+            s = state[i] // 2
+            if state[i] > 0:  # c can rise to the level on the left
+                if state[i] % 2 == 0:
+                    s -= 1
+                if self.knots[i, s] - h[i] > b_up:
+                    b_up, up, high = self.knots[i, s] - h[i], i, C * self.levels[i, s] - c[i]
+            s = state[i] // 2
+            if state[i] < 2 * self.m and self.knots[i, s] - h[i] < b_down:
+                b_down, down, low = self.knots[i, s] - h[i], i, c[i] - C * self.levels[i, s + 1]
+        if not self.intercept:
+            if b_up > -b_down:
+                b_down, low, down = 0.0, INFINITY, -1
+            else:
+                b_up, high, up = 0.0, INFINITY, -1
+        curvature = 0.0
+        if up >= 0:
+            curvature += self.K[up, up]
+        if down >= 0:
+            curvature += self.K[down, down]
+        if up >= 0 and down >= 0:
+            curvature -= 2 * self.K[up, down]
+        step = min(max(b_up - b_down, 0.0) / max(curvature, 1e-12), min(low, high))
+        if up >= 0:
+            self._shift(up, step, c, h)
+            state[up] = self._state_of(C, up, c[up])
+        if down >= 0:
+            self._shift(down, -step, c, h)
+            state[down] = self._state_of(C, down, c[down])
+
+    cdef void _box(self, double C, Py_ssize_t row, signed char[::1] state, double* low,
+                   double* high) noexcept nogil:
+        """Between which levels c may lie while the row stays at its knot."""
+        cdef Py_ssize_t k = state[row] // 2
+        high[0] = C * self.levels[row, k]
+        low[0] = C * self.levels[row, k + 1]
+
+    cdef void _limits(self, Py_ssize_t i, signed char[::1] state, double* low,
+                      double* high) noexcept nogil:
+        """Where u_i may lie while row i stays on its segment."""
+        cdef Py_ssize_t s = state[i] // 2
+        low[0] = self.knots[i, s - 1] if s > 0 else -INFINITY
+        high[0] = self.knots[i, s] if s < self.m else INFINITY
+
+    cdef void _move_intercept(self, double C, signed char[::1] state, double[::1] c,
+                              double[::1] h, double* b) noexcept nogil:
+        """No row at a knot: move b until the coefficients can sum to zero."""
+        cdef Py_ssize_t i, s
+        cdef Py_ssize_t count = 0
+        cdef double total = 0.0
+        cdef double size = 0.0
+        cdef double low, high, room, sign
+        cdef double b_low = -INFINITY
+        cdef double b_high = INFINITY
+        cdef Crossing* crossing
+        for i in range(self.n):
+            total += c[i]
+            size += fabs(c[i])
+            if state[i] >= 0:
+                self._limits(i, state, &low, &high)
+                b_low = max(b_low, low - h[i])
+                b_high = min(b_high, high - h[i])
+        if fabs(total) <= 1e-13 * size:
+            b[0] = 0.5 * (b_low + b_high)
+            return
+        # Too much weight: b rises and rows pass the knot on their right, the nearest first.
+        sign = 1.0 if total > 0 else -1.0
+        crossing = <Crossing*>malloc(self.n * sizeof(Crossing))
+        for i in range(self.n):
+            if state[i] >= 0:
+                self._limits(i, state, &low, &high)
+                low = h[i] - low if sign < 0 else high - h[i]
+                if low < INFINITY:
+                    crossing[count].b = low
+                    crossing[count].row = i
+                    count += 1
+        qsort(crossing, count, sizeof(Crossing), &_by_intercept)
+        for i in range(count):
+            s = state[crossing[i].row] // 2
+            if sign > 0:
+                room = C * (self.levels[crossing[i].row, s]
+                            - self.levels[crossing[i].row, s + 1])
+            else:
+                room = C * (self.levels[crossing[i].row, s - 1]
+                            - self.levels[crossing[i].row, s])
+            b[0] = sign * crossing[i].b
+            if room > fabs(total) * (1 + 1e-12):
+                state[crossing[i].row] += <signed char>sign
+                self._shift(crossing[i].row, -total, c, h)
+                break
+            state[crossing[i].row] += <signed char>(2 * sign)
+            self._shift(crossing[i].row, -sign * room, c, h)
+            total -= sign * room
+            if fabs(total) <= 1e-13 * size:
+                break
+        free(crossing)
+
+    cdef Py_ssize_t _find_violators(self, double C, signed char[::1] state, double[::1] c,
+                                    double[::1] h, double b, bint wild,
+                                    double tol) noexcept nogil:
+        """List the rows that violate their state, with the state each wants."""
+        cdef Py_ssize_t i
+        cdef Py_ssize_t count = 0
+        cdef double low, high, slack
+        cdef double scale = max(1.0, fabs(b))
+        for i in range(self.n):
+            if state[i] < 0:
+                continue
+            if state[i] % 2 == 1:
+                self._box(C, i, state, &low, &high)
+                slack = 1e-12 * (high - low)
+                if c[i] > high + slack:
+                    self.wanted[i] = state[i] - 1
+                elif c[i] < low - slack:
+                    self.wanted[i] = state[i] + 1
+                else:
+                    continue
+            else:
+                if wild:
+                    continue
+                self._limits(i, state, &low, &high)
+                if h[i] + b > high + tol * scale:
+                    self.wanted[i] = state[i] + 1
+                elif h[i] + b < low - tol * scale:
+                    self.wanted[i] = state[i] - 1
+                else:
+                    continue
+            self.violators[count] = i
+            count += 1
+        return count
+
+    cdef Py_ssize_t _keep_worst(self, Py_ssize_t count, signed char[::1] state, double[::1] h,
+                                double b) noexcept nogil:
+        """Of the violators keep those at least half as bad as the worst."""
+        cdef Py_ssize_t i, row
+        cdef Py_ssize_t kept = 0
+        cdef double low, high
+        cdef double worst = 0.0
+        for i in range(count):
+            row = self.violators[i]
+            self._limits(row, state, &low, &high)
+            worst = max(worst, max(h[row] + b - high, low - h[row] - b))
+        for i in range(count):
+            row = self.violators[i]
+            self._limits(row, state, &low, &high)
+            if max(h[row] + b - high, low - h[row] - b) >= 0.5 * worst and kept < MOST_ADDED:
+                self.violators[kept] = row
+                kept += 1
+        return kept
+
+    cdef void _make_feasible(self, double C, signed char[::1] state, double[::1] c,
+                             double[::1] h, double b) noexcept nogil:
+        """Bring c back into the box and to sum zero, moving the rows nearest their knots first."""
+        cdef Py_ssize_t i, row, k
+        cdef Py_ssize_t count = 0
+        cdef double total = 0.0
+        cdef double low, high, dc
+        cdef Crossing* order
+        for i in range(self.n):
+            low, high = C * self.levels[i, self.m], C * self.levels[i, 0]
+            if state[i] < 0:
+                low = high = 0.0
+            self._shift(i, min(max(c[i], low), high) - c[i], c, h)
+            total += c[i]
+        if self.intercept and total != 0.0:
+            order = <Crossing*>malloc(self.n * sizeof(Crossing))
+            for i in range(self.n):
+                if state[i] >= 0:
+                    order[count].row = i
+                    order[count].b = INFINITY
+                    for k in range(self.m):
+                        order[count].b = min(order[count].b, fabs(h[i] + b - self.knots[i, k]))
+                    count += 1
+            qsort(order, count, sizeof(Crossing), &_by_intercept)
+            for i in range(count):
+                row = order[i].row
+                dc = max(C * self.levels[row, self.m] - c[row], -total)
+                dc = min(C * self.levels[row, 0] - c[row], dc)
+                self._shift(row, dc, c, h)
+                total += dc
+                if total == 0.0:
+                    break
+            free(order)
+        for i in range(self.n):
+            if state[i] >= 0:
+                state[i] = self._state_of(C, i, c[i])
+
+    cdef signed char _state_of(self, double C, Py_ssize_t row, double c) noexcept nogil:
+        """The place that goes with a coefficient."""
+        cdef Py_ssize_t k
+        cdef double high, low
+        for k in range(self.m):
+            high, low = C * self.levels[row, k], C * self.levels[row, k + 1]
+            if c >= high - 1e-13 * (high - low):
+                return <signed char>(2 * k)
+            if c > low + 1e-13 * (high - low):
+                return <signed char>(2 * k + 1)
+        return <signed char>(2 * self.m)
+
+    cdef double _residual(self, Py_ssize_t size, signed char[::1] state, double[::1] h,
+                          double b) noexcept nogil:
+        cdef Py_ssize_t i, row
+        cdef double worst = 0.0
+        for i in range(size):
+            row = self.at_knot[i]
+            worst = max(worst, fabs(h[row] + b - self.knots[row, state[row] // 2]))
+        return worst
+
+    cdef void _move(self, double C, Py_ssize_t count, signed char[::1] state, double[::1] c,
+                    double[::1] h) noexcept nogil:
+        cdef Py_ssize_t i, row
+        for i in range(count):
+            row = self.violators[i]
+            state[row] = self.wanted[row]
+            if state[row] % 2 == 0:
+                self._shift(row, C * self.levels[row, state[row] // 2] - c[row], c, h)
+                c[row] = C * self.levels[row, state[row] // 2]

@@ -1,0 +1,469 @@
+"""Leave one row out by driving its coefficient to zero.
+
+As c_j goes to zero the solution moves on straight lines; only the rows M at a knot change their
+coefficients, only the others their u.  All derivatives stand in one table T, the system swept on M:
+
+    i not in M:  du_i = sum_j T_ij dc_j           m in M:  dc_m = sum_j T_mj dc_j       (j not in M)
+
+A row that enters or leaves M is one pivot of T.  T itself is never formed: the columns that are
+needed come from the table of the full-data solution (shared by all rows that are left out) and the
+few pivots made since.  With an intercept the table also carries the border 1'c = 0.
+
+Only the rows in ``rows`` can change their state (the others are proved not to); all indices below
+are positions in that list.
+"""
+
+from libc.math cimport INFINITY, fabs
+from libc.string cimport memcpy
+
+from scipy.linalg.cython_blas cimport daxpy, dgemv
+
+import numpy as np
+
+cdef enum:
+    MOST_PIVOTS = 96
+    MOST_COLUMNS = 512
+
+# Smaller pivots, relative to the diagonal of K, mean that a row depends on those in M.
+cdef double SMALL_PIVOT = 1e-9
+
+cpdef enum Outcome:
+    DONE = 0
+    TOO_LONG = 1
+    NO_ROW_LEFT = 2
+
+
+cdef class LeaveOut:
+    """The full-data solution at one C, ready for rows to be left out.
+
+    Parameters
+    ----------
+    K : (n, n)
+    rows : (a,) intp
+        The rows that may change their state; those at a knot included.
+    border : (a, q)
+        [K[rows, M], 1] (the last column with an intercept only).
+    P : (q, q)
+        Inverse of the bordered K_MM.
+    members : (size,) intp
+        Positions of M in ``rows``.
+    u, c, state, knots, levels
+        The solution and the loss on ``rows``; levels at the C in force.
+    """
+
+    cdef const double[:, ::1] K
+    cdef const Py_ssize_t[::1] rows
+    cdef const double[:, ::1] border
+    cdef const double[:, ::1] P
+    cdef const Py_ssize_t[::1] base_members
+    cdef const double[::1] base_u
+    cdef const double[::1] base_c
+    cdef const signed char[::1] base_state
+    cdef const double[:, ::1] knots
+    cdef const double[:, ::1] levels
+    cdef bint intercept
+    cdef double tol
+    cdef Py_ssize_t a, q, m
+    # the moving state of one drive
+    cdef double[::1] u
+    cdef double[::1] c
+    cdef double[::1] low
+    cdef double[::1] high
+    cdef double[::1] base_low
+    cdef double[::1] base_high
+    cdef signed char[::1] state
+    cdef Py_ssize_t[::1] members
+    cdef Py_ssize_t size
+    cdef Py_ssize_t[::1] crossing
+    # pivots made since the full-data solution: T := T - D (T[index, :] - E)
+    cdef double[:, ::1] D
+    cdef Py_ssize_t[::1] index
+    cdef signed char[::1] paired
+    cdef Py_ssize_t n_pivots
+    # columns of the full-data table, made when first needed
+    cdef double[:, ::1] columns
+    cdef Py_ssize_t[::1] slot
+    cdef Py_ssize_t[::1] slot_owner
+    cdef Py_ssize_t n_columns
+    cdef double[:, ::1] scratch
+    cdef double[::1] small
+    cdef double[::1] drive
+    cdef readonly Py_ssize_t events
+
+    def __init__(self, K, rows, border, P, members, u, c, state, knots, levels, bint intercept,
+                 double tol):
+        self.K, self.rows, self.border, self.P = K, rows, border, P
+        self.base_members = members
+        self.base_u, self.base_c, self.base_state = u, c, state
+        self.knots, self.levels = knots, levels
+        self.intercept, self.tol = intercept, tol
+        self.a, self.q, self.m = rows.shape[0], P.shape[0], knots.shape[1]
+        moving = np.empty((7, self.a))
+        self.u, self.c, self.low, self.high = moving[0], moving[1], moving[2], moving[3]
+        self.base_low, self.base_high, self.drive = moving[4], moving[5], moving[6]
+        self.state = np.empty(self.a, dtype=np.int8)
+        self.members = np.empty(self.a, dtype=np.intp)
+        self.crossing = np.empty(self.a, dtype=np.intp)
+        self.D = np.empty((MOST_PIVOTS, self.a))
+        self.index = np.empty(MOST_PIVOTS, dtype=np.intp)
+        self.paired = np.empty(MOST_PIVOTS, dtype=np.int8)
+        self.columns = np.empty((min(MOST_COLUMNS, max(self.a, 1)), self.a))
+        self.slot = np.full(self.a, -1, dtype=np.intp)
+        self.slot_owner = np.full(self.columns.shape[0], -1, dtype=np.intp)
+        self.scratch = np.empty((2, self.a))
+        self.small = np.empty(max(self.q, 1))
+        cdef Py_ssize_t i
+        for i in range(self.a):
+            self._limits(i, state[i], &self.base_low[i], &self.base_high[i])
+
+    def leave_out(self, const Py_ssize_t[::1] who, const Py_ssize_t[::1] position,
+                  const double[::1] coef, const double[:, ::1] column, double[:, ::1] out,
+                  signed char[::1] outcome):
+        """Drive the coefficients of the rows ``who`` to zero, one row at a time.
+
+        ``position[r]`` is where who[r] stands in ``rows`` (-1: nowhere), ``coef[r]`` its
+        coefficient and ``column[r]`` its column of T (ignored for members).  ``out[r]`` holds the
+        full-data coefficients on entry and those without the row on exit.
+        """
+        cdef Py_ssize_t r, i
+        with nogil:
+            for r in range(who.shape[0]):
+                self._reset()
+                outcome[r] = self._leave_out(position[r], coef[r], &column[r, 0])
+                for i in range(self.a):
+                    out[r, self.rows[i]] = self.c[i]
+                out[r, who[r]] = 0.0
+
+    cdef void _reset(self) noexcept nogil:
+        cdef size_t bytes = self.a * sizeof(double)
+        if self.a == 0:
+            return
+        memcpy(&self.u[0], &self.base_u[0], bytes)
+        memcpy(&self.c[0], &self.base_c[0], bytes)
+        memcpy(&self.low[0], &self.base_low[0], bytes)
+        memcpy(&self.high[0], &self.base_high[0], bytes)
+        memcpy(&self.state[0], &self.base_state[0], self.a)
+        self.size = self.base_members.shape[0]
+        if self.size:
+            memcpy(&self.members[0], &self.base_members[0], self.size * sizeof(Py_ssize_t))
+        self.n_pivots = 0
+
+    cdef signed char _leave_out(self, Py_ssize_t j, double coef,
+                                const double* column) noexcept nogil:
+        cdef double left = fabs(coef)
+        cdef double sign = -1.0 if coef > 0 else 1.0
+        cdef Py_ssize_t who
+        cdef int side
+        cdef double step
+        cdef signed char outcome
+        if self.a == 0:
+            return DONE
+        if j >= 0:
+            self.low[j], self.high[j] = -INFINITY, INFINITY
+        if j >= 0 and self.base_state[j] % 2 == 1:
+            outcome = self._release(j, sign)
+            if outcome != DONE:
+                return outcome
+        else:
+            memcpy(&self.drive[0], column, self.a * sizeof(double))
+        while True:
+            step = self._first_event(sign, left, j, &who, &side)
+            self._advance(sign * step)
+            left -= step
+            if who < 0:
+                return DONE
+            self.events += 1
+            if self.n_pivots > MOST_PIVOTS - 3:
+                return TOO_LONG
+            if side == 0:
+                outcome = self._member_leaves(who, sign, j)
+            else:
+                outcome = self._row_enters(who, side, j)
+            if outcome != DONE:
+                return outcome
+
+    cdef double _first_event(self, double sign, double left, Py_ssize_t j, Py_ssize_t* who,
+                             int* side) noexcept nogil:
+        """How far c_j can go before a row reaches a knot (side +-1) or a member a level (0)."""
+        cdef Py_ssize_t i, r
+        cdef Py_ssize_t count = 0
+        cdef double x, t
+        cdef double reach = sign * left
+        cdef double tol = self.tol
+        cdef double best = left
+        who[0] = -1
+        side[0] = 0
+        for i in range(self.a):
+            x = self.u[i] + reach * self.drive[i]
+            self.crossing[count] = i
+            count += (x > self.high[i] + tol) | (x < self.low[i] - tol)
+        for r in range(count):
+            i = self.crossing[r]
+            x = sign * self.drive[i]
+            t = ((self.high[i] if x > 0 else self.low[i]) - self.u[i]) / x
+            t = max(t, 0.0)
+            if t < best:
+                best, who[0], side[0] = t, i, 1 if x > 0 else -1
+        for r in range(self.size):
+            i = self.members[r]
+            x = sign * self.drive[i]
+            t = best
+            if x > 0:
+                t = (self._box_high(i) - self.c[i]) / x
+            elif x < 0:
+                t = (self._box_low(i) - self.c[i]) / x
+            # A member that arrives just as the drive ends has arrived: no event.
+            if t < best * (1.0 - 1e-12):
+                best, who[0], side[0] = max(t, 0.0), i, 0
+        return best
+
+    cdef void _advance(self, double t) noexcept nogil:
+        cdef int a = <int>self.a
+        cdef int one = 1
+        cdef Py_ssize_t r, i
+        daxpy(&a, &t, &self.drive[0], &one, &self.u[0], &one)
+        for r in range(self.size):
+            i = self.members[r]
+            self.c[i] += t * self.drive[i]
+            self.c[i] = min(max(self.c[i], self._box_low(i)), self._box_high(i))
+            self.u[i] = self.knots[i, self.state[i] // 2]
+
+    cdef double _box_high(self, Py_ssize_t i) noexcept nogil:
+        return self.levels[i, self.state[i] // 2]
+
+    cdef double _box_low(self, Py_ssize_t i) noexcept nogil:
+        return self.levels[i, self.state[i] // 2 + 1]
+
+    cdef void _limits(self, Py_ssize_t i, signed char state, double* low,
+                      double* high) noexcept nogil:
+        """Between which knots u may move; members do not move and have no limits."""
+        cdef Py_ssize_t s = state // 2
+        low[0], high[0] = -INFINITY, INFINITY
+        if state % 2 == 0:
+            if s > 0:
+                low[0] = self.knots[i, s - 1]
+            if s < self.m:
+                high[0] = self.knots[i, s]
+
+    cdef void _set_state(self, Py_ssize_t i, signed char state) noexcept nogil:
+        """Change a row's place and the list of members."""
+        cdef Py_ssize_t r
+        if self.state[i] % 2 == 1:
+            for r in range(self.size):
+                if self.members[r] == i:
+                    self.size -= 1
+                    self.members[r] = self.members[self.size]
+                    break
+        if state % 2 == 1:
+            self.members[self.size] = i
+            self.size += 1
+            self.u[i] = self.knots[i, state // 2]
+        self.state[i] = state
+        self._limits(i, state, &self.low[i], &self.high[i])
+
+    # -- events ---------------------------------------------------------------------------------
+
+    cdef signed char _release(self, Py_ssize_t j, double sign) noexcept nogil:
+        """Row j itself is a member: it leaves M before it is driven."""
+        cdef signed char outcome = DONE
+        cdef double c = self.c[j]
+        if self.intercept and self.size == 1:
+            outcome = self._swap_last(j, self.state[j] + 1, sign, j)
+        else:
+            self._column(j, &self.scratch[0, 0])
+            if fabs(self.scratch[0, j]) < 1e-300:
+                return TOO_LONG
+            self._set_state(j, self.state[j] + 1)
+            self._pivot(j, &self.scratch[0, 0])
+        self.c[j] = c
+        self.low[j], self.high[j] = -INFINITY, INFINITY
+        self._column(j, &self.drive[0])
+        return outcome
+
+    cdef signed char _member_leaves(self, Py_ssize_t i, double sign,
+                                    Py_ssize_t j) noexcept nogil:
+        cdef double* column = &self.scratch[0, 0]
+        cdef signed char state = self.state[i]
+        if sign * self.drive[i] > 0:
+            self.c[i] = self._box_high(i)
+            state -= 1
+        else:
+            self.c[i] = self._box_low(i)
+            state += 1
+        if self.intercept and self.size == 1:
+            return self._swap_last(i, state, sign, j)
+        self._column(i, column)
+        if not column[i] > 0:
+            return TOO_LONG
+        self._set_state(i, state)
+        self._pivot(i, column)
+        return DONE
+
+    cdef signed char _swap_last(self, Py_ssize_t i, signed char state, double sign,
+                                Py_ssize_t j) noexcept nogil:
+        """The last member leaves: the intercept moves until another row reaches a knot.
+
+        c_j falls (sign -1): the others must take up weight, so u falls, and conversely.
+        """
+        cdef Py_ssize_t r
+        cdef Py_ssize_t k = -1
+        cdef double gap
+        cdef double best = INFINITY
+        for r in range(self.a):
+            if r == i or r == j:
+                continue
+            gap = self.u[r] - self.low[r] if sign < 0 else self.high[r] - self.u[r]
+            if gap < best and self.state[r] % 2 == 0:
+                best, k = gap, r
+        if k < 0 or best == INFINITY:
+            return NO_ROW_LEFT
+        best = max(best, 0.0)
+        for r in range(self.a):
+            self.u[r] += sign * best
+        self._set_state(i, state)
+        self._column(k, &self.scratch[0, 0])
+        self._column(i, &self.scratch[1, 0])
+        self._set_state(k, self.state[k] + (1 if sign > 0 else -1))
+        return self._pivot_pair(k, &self.scratch[0, 0], i, &self.scratch[1, 0])
+
+    cdef signed char _row_enters(self, Py_ssize_t k, int side, Py_ssize_t j) noexcept nogil:
+        cdef double* column = &self.scratch[0, 0]
+        self._column(k, column)
+        if column[k] > SMALL_PIVOT * self.K[self.rows[k], self.rows[k]]:
+            self._set_state(k, self.state[k] + side)
+            self._pivot(k, column)
+            return DONE
+        return self._exchange(k, side, column)
+
+    cdef signed char _exchange(self, Py_ssize_t k, int side, double* column) noexcept nogil:
+        """Row k depends on the members: c_k moves with theirs, no u changes, until one leaves."""
+        cdef Py_ssize_t r, i
+        cdef Py_ssize_t who = -1
+        cdef signed char after = 0
+        cdef double sign = -side  # u at its upper knot: the coefficient falls, and conversely
+        cdef Py_ssize_t s = self.state[k] // 2
+        cdef double width = fabs(self.levels[k, s] - self.levels[k, s + side])
+        cdef double best = width
+        cdef double x, t
+        for r in range(self.size):
+            i = self.members[r]
+            x = sign * column[i]
+            t = best
+            if x > 0:
+                t = (self._box_high(i) - self.c[i]) / x
+            elif x < 0:
+                t = (self._box_low(i) - self.c[i]) / x
+            if t < best:
+                best, who = max(t, 0.0), i
+                after = self.state[i] + (-1 if x > 0 else 1)
+        for r in range(self.size):
+            i = self.members[r]
+            self.c[i] += sign * best * column[i]
+        if who < 0:
+            self.c[k] = self.levels[k, s + side]
+            self._set_state(k, self.state[k] + 2 * side)
+            return DONE
+        self.c[k] += sign * best
+        self.c[who] = self._box_high(who) if after < self.state[who] else self._box_low(who)
+        self._column(who, &self.scratch[1, 0])
+        self._set_state(who, after)
+        self._set_state(k, self.state[k] + side)
+        return self._pivot_pair(k, column, who, &self.scratch[1, 0])
+
+    # -- the table ------------------------------------------------------------------------------
+
+    cdef void _column(self, Py_ssize_t k, double* column) noexcept nogil:
+        """Column k of the present table: the full-data one, then every pivot since."""
+        cdef Py_ssize_t p
+        memcpy(column, self._base_column(k), self.a * sizeof(double))
+        p = 0
+        while p < self.n_pivots:
+            self._apply(p, k, column)
+            p += 2 if self.paired[p] else 1
+
+    cdef void _apply(self, Py_ssize_t p, Py_ssize_t k, double* column) noexcept nogil:
+        cdef int a = <int>self.a
+        cdef int one = 1
+        cdef double first = -(column[self.index[p]] - (1.0 if self.index[p] == k else 0.0))
+        cdef double second
+        if self.paired[p]:
+            second = -(column[self.index[p + 1]] - (1.0 if self.index[p + 1] == k else 0.0))
+            daxpy(&a, &second, &self.D[p + 1, 0], &one, column, &one)
+        daxpy(&a, &first, &self.D[p, 0], &one, column, &one)
+
+    cdef void _pivot(self, Py_ssize_t k, double* column) noexcept nogil:
+        """Row k changes between entering and leaving; column is its column of the table."""
+        cdef Py_ssize_t i
+        cdef Py_ssize_t p = self.n_pivots
+        cdef double inverse = 1.0 / column[k]
+        for i in range(self.a):
+            self.D[p, i] = column[i] * inverse
+        self.D[p, k] += inverse
+        self.index[p], self.paired[p] = k, 0
+        self.n_pivots += 1
+        self._apply(p, -1, &self.drive[0])
+
+    cdef signed char _pivot_pair(self, Py_ssize_t k, double* ck, Py_ssize_t i,
+                                 double* ci) noexcept nogil:
+        """Row k enters and row i leaves, in one pivot on the 2 x 2 block."""
+        cdef Py_ssize_t r
+        cdef Py_ssize_t p = self.n_pivots
+        cdef double kk = ck[k]
+        cdef double ki = ci[k]
+        cdef double ik = ck[i]
+        cdef double ii = ci[i]
+        cdef double det = kk * ii - ki * ik
+        if fabs(det) < 1e-12:
+            return TOO_LONG
+        ck[k] += 1.0
+        ci[i] += 1.0
+        for r in range(self.a):
+            self.D[p, r] = (ck[r] * ii - ci[r] * ik) / det
+            self.D[p + 1, r] = (ci[r] * kk - ck[r] * ki) / det
+        self.index[p], self.paired[p] = k, 1
+        self.index[p + 1], self.paired[p + 1] = i, 0
+        self.n_pivots += 2
+        self._apply(p, -1, &self.drive[0])
+        return DONE
+
+    cdef const double* _base_column(self, Py_ssize_t k) noexcept nogil:
+        """Column k of the full-data table, from the cache or made now."""
+        cdef Py_ssize_t s = self.slot[k]
+        if s >= 0:
+            return &self.columns[s, 0]
+        s = self.n_columns % self.columns.shape[0]
+        if self.slot_owner[s] >= 0:
+            self.slot[self.slot_owner[s]] = -1
+        self.slot_owner[s], self.slot[k] = k, s
+        self.n_columns += 1
+        self._make_column(k, &self.columns[s, 0])
+        return &self.columns[s, 0]
+
+    cdef void _make_column(self, Py_ssize_t k, double* column) noexcept nogil:
+        cdef Py_ssize_t i, r
+        cdef int q = <int>self.q
+        cdef int a = <int>self.a
+        cdef int one = 1
+        cdef double zero = 0.0
+        cdef double plus = 1.0
+        cdef double minus = -1.0
+        cdef bint member = self.base_state[k] % 2 == 1
+        cdef Py_ssize_t place = -1
+        if not member:
+            for i in range(self.a):
+                column[i] = self.K[self.rows[k], self.rows[i]]
+            if q:
+                dgemv(b'N', &q, &q, &plus, <double*>&self.P[0, 0], &q,
+                      <double*>&self.border[k, 0], &one, &zero, &self.small[0], &one)
+                dgemv(b'T', &q, &a, &minus, <double*>&self.border[0, 0], &q, &self.small[0],
+                      &one, &plus, column, &one)
+            for r in range(self.base_members.shape[0]):
+                column[self.base_members[r]] = -self.small[r]
+            return
+        for r in range(self.base_members.shape[0]):
+            if self.base_members[r] == k:
+                place = r
+        dgemv(b'T', &q, &a, &plus, <double*>&self.border[0, 0], &q, <double*>&self.P[place, 0],
+              &one, &zero, column, &one)
+        for r in range(self.base_members.shape[0]):
+            column[self.base_members[r]] = self.P[place, r]

@@ -1,0 +1,195 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: cdivision=True, initializedcheck=False
+"""The judge's hot loops: h = K c for blocks of nearby solutions, and one pass over each.
+
+Twins in NumPy, in ``reference.py``: ``judge`` is ``tally``, ``intercepts`` is
+``intercept.canonical_intercept``, and ``touched_columns`` and ``nearby_values`` bear their names.
+"""
+
+from libc.math cimport INFINITY, fabs, isfinite
+from libc.string cimport memcpy, memset
+from scipy.linalg.cython_blas cimport dgemm
+
+cdef extern from "vector.h" nogil:
+    ctypedef struct exactcv_tally_t:
+        double residual
+        double box
+        double scale
+        double outside
+        double sum
+        double size
+        double gap
+        double loss
+        double norm
+
+    void exactcv_tally(
+        const double *h, const double *c, const double *table, Py_ssize_t n,
+        Py_ssize_t start, Py_ssize_t stop, double C, double b, exactcv_tally_t *out)
+    void exactcv_limits(
+        const double *h, const double *c, const double *table, Py_ssize_t n,
+        Py_ssize_t start, Py_ssize_t stop, double C, double near, double *low, double *high)
+    void exactcv_mark(
+        const double *x, const double *base, Py_ssize_t start, Py_ssize_t stop, double *mark)
+    void exactcv_add(
+        const double *base, const double *x, double a, Py_ssize_t n, double *out)
+
+
+cdef double EPSILON = 2.220446049250313e-16
+
+
+def judge(
+    const double[:, ::1] h,
+    const double[:, ::1] coef,
+    const double[::1] intercept,
+    const double[::1] C,
+    const double[:, ::1] table,
+    const Py_ssize_t[::1] own,
+    double weight_max,
+    double weight_sum,
+    bint fit_intercept,
+    double[:, ::1] out,
+):
+    """KKT violation, duality gap and primal objective of each solution (one-knot losses).
+
+    ``own[k]`` is a row that solution k leaves out beyond those without weight in ``table``, or -1.
+    out[k] = (violation, absolute gap, primal).  See ``certificate.py`` for what they mean.
+    """
+    cdef Py_ssize_t n = coef.shape[1], k, j
+    cdef exactcv_tally_t t
+    cdef double taken
+    with nogil:
+        for k in range(coef.shape[0]):
+            memset(&t, 0, sizeof(t))
+            j = own[k]
+            if j < 0:
+                exactcv_tally(&h[k, 0], &coef[k, 0], &table[0, 0], n, 0, n, C[k], intercept[k], &t)
+                taken = 0.0
+            else:
+                exactcv_tally(&h[k, 0], &coef[k, 0], &table[0, 0], n, 0, j, C[k], intercept[k], &t)
+                exactcv_tally(
+                    &h[k, 0], &coef[k, 0], &table[0, 0], n, j + 1, n, C[k], intercept[k], &t)
+                taken = fabs(coef[k, j])
+                t.sum += coef[k, j]
+                t.size += taken
+                t.norm += coef[k, j] * h[k, j]
+            if taken > t.outside:
+                t.outside = taken
+            conclude(&t, C[k], intercept[k], weight_max, weight_sum, fit_intercept, &out[k, 0])
+
+
+cdef inline void conclude(
+    exactcv_tally_t *t, double C, double b, double weight_max, double weight_sum,
+    bint fit_intercept, double *out,
+) noexcept nogil:
+    """From the sums over one solution's rows to its three figures."""
+    cdef double primal = 0.5 * t.norm + C * t.loss, gap = C * t.gap
+    cdef double scale = t.scale if t.scale > 1.0 else 1.0
+    cdef double kkt = t.residual / scale
+    cdef double other = fabs(b)
+    if fit_intercept:
+        other = fabs(t.sum) / (t.size + EPSILON * C * weight_sum)
+    kkt = max(kkt, max(max(t.box, other), t.outside / (C * weight_max)))
+    # A number that is not finite never survives all three of these sums.
+    if not (isfinite(primal + gap + t.size + b) and isfinite(kkt)):
+        kkt = INFINITY
+        gap = INFINITY
+    out[0] = kkt
+    out[1] = gap
+    out[2] = primal
+
+
+def intercepts(
+    const double[:, ::1] h,
+    const double[:, ::1] coef,
+    const double[::1] C,
+    const double[:, ::1] table,
+    const Py_ssize_t[::1] own,
+    double near,
+    double[::1] out,
+):
+    """The intercept that the rule of ``intercept.py`` picks for each solution (one-knot losses)."""
+    cdef Py_ssize_t n = coef.shape[1], k, j
+    cdef double low, high
+    with nogil:
+        for k in range(coef.shape[0]):
+            low, high = -INFINITY, INFINITY
+            j = own[k]
+            exactcv_limits(
+                &h[k, 0], &coef[k, 0], &table[0, 0], n, 0, n if j < 0 else j, C[k], near,
+                &low, &high)
+            if j >= 0:
+                exactcv_limits(
+                    &h[k, 0], &coef[k, 0], &table[0, 0], n, j + 1, n, C[k], near, &low, &high)
+            if low == -INFINITY:
+                out[k] = 0.0 if high == INFINITY else high
+            else:
+                out[k] = low if high == INFINITY else 0.5 * (low + high)
+
+
+def touched_columns(
+    const double[:, ::1] coef,
+    const double[::1] base,
+    const Py_ssize_t[::1] own,
+    double[::1] mark,
+    Py_ssize_t[::1] columns,
+):
+    """Where any solution differs from ``base``, each one's own row aside.
+
+    Fills the front of ``columns`` and returns how many there are; ``mark`` is scratch.
+    """
+    cdef Py_ssize_t n = coef.shape[1], k, i, count = 0
+    with nogil:
+        memset(&mark[0], 0, n * sizeof(double))
+        for k in range(coef.shape[0]):
+            exactcv_mark(&coef[k, 0], &base[0], 0, own[k], &mark[0])
+            exactcv_mark(&coef[k, 0], &base[0], own[k] + 1, n, &mark[0])
+        for i in range(n):
+            if mark[i] > 0.0:
+                columns[count] = i
+                count += 1
+    return count
+
+
+def nearby_values(
+    const double[:, ::1] K,
+    const double[:, ::1] coef,
+    const double[::1] base,
+    const double[::1] h_base,
+    const Py_ssize_t[::1] own,
+    const Py_ssize_t[::1] columns,
+    double[::1] pack,
+    double[::1] panel,
+    double[:, ::1] out,
+):
+    """out[k] = K coef[k], given h_base = K base and the columns in which coef differs from base.
+
+    K coef = h_base + K[:, columns] (coef - base)[columns] + K[:, own] (coef - base)[own], where the
+    own row (own[k], or -1 for none) is left out of the middle term if it is one of the columns.
+    The rows of K are taken a panel at a time, so that K is never copied as a whole: ``panel`` has
+    room for some rows of K, and ``pack`` for that many entries a solution.
+    """
+    cdef int n = <int> K.shape[0], block = <int> coef.shape[0], width
+    cdef Py_ssize_t capacity = panel.shape[0] // n, start = 0, count = columns.shape[0], k, i, j
+    cdef double one = 1.0, beta = 0.0
+    with nogil:
+        if count == 0:
+            memset(&out[0, 0], 0, <size_t> n * block * sizeof(double))
+        while start < count:
+            width = <int> min(capacity, count - start)
+            for i in range(width):
+                memcpy(&panel[i * n], &K[columns[start + i], 0], n * sizeof(double))
+            for k in range(block):
+                for i in range(width):
+                    j = columns[start + i]
+                    pack[k * width + i] = 0.0 if j == own[k] else coef[k, j] - base[j]
+            # BLAS counts columns first: out' (n, block) += panel' (n, width) pack' (width, block)
+            dgemm(b"N", b"N", &n, &block, &width, &one, &panel[0], &n, &pack[0], &width,
+                  &beta, &out[0, 0], &n)
+            beta = 1.0
+            start += width
+        for k in range(block):
+            j = own[k]
+            if j < 0:
+                exactcv_add(&h_base[0], &K[0, 0], 0.0, n, &out[k, 0])
+            else:
+                exactcv_add(&h_base[0], &K[j, 0], coef[k, j] - base[j], n, &out[k, 0])

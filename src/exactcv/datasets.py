@@ -1,0 +1,72 @@
+"""Data for examples, benchmarks and the demo."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from .exceptions import InputError
+from .losses import FloatArray
+
+__all__ = ["load_breast_cancer", "make_mixture"]
+
+
+def make_mixture(n: int, p: int, random_state: Any = None) -> tuple[FloatArray, FloatArray]:
+    """The simulation of the magic-LOO and consolidated-CV papers: two mixtures of ten Gaussians.
+
+    Ten centres of the positive class are drawn from N(mu, I), where the first half of the p
+    coordinates of mu are ones and the rest zeros; the centres of the negative class from
+    N(1 - mu, I).  Each sample takes one of its class's centres at random and adds noise of
+    standard deviation 3.  The classes are balanced and in random order.
+
+    Parameters
+    ----------
+    n, p : int
+        Rows and features.
+    random_state : int, numpy Generator or None
+
+    Returns
+    -------
+    X : ndarray of shape (n, p)
+    y : ndarray of shape (n,), values -1 and +1
+
+    Examples
+    --------
+    >>> X, y = make_mixture(100, 20, random_state=0)
+    >>> X.shape, int((y > 0).sum())
+    ((100, 20), 50)
+    """
+    for name, value, least in (("n", n, 2), ("p", p, 1)):
+        if not isinstance(value, numbers.Integral) or value < least:
+            raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
+    rng = np.random.default_rng(random_state)
+    mean = np.where(np.arange(p) < p // 2, 1.0, 0.0)
+    centres = {1.0: rng.normal(size=(10, p)) + mean, -1.0: rng.normal(size=(10, p)) + (1.0 - mean)}
+    y = rng.permutation(np.where(np.arange(n) < n // 2, 1.0, -1.0))
+    X = 3.0 * rng.normal(size=(n, p))
+    for sign, centre in centres.items():
+        rows = y == sign
+        X[rows] += centre[rng.integers(10, size=int(rows.sum()))]
+    return X, y
+
+
+def load_breast_cancer() -> tuple[FloatArray, FloatArray]:
+    """The Wisconsin breast-cancer data that come with scikit-learn, standardised.
+
+    Returns
+    -------
+    X : ndarray of shape (569, 30)
+    y : ndarray of shape (569,), +1 for benign
+
+    Examples
+    --------
+    >>> X, y = load_breast_cancer()
+    >>> X.shape
+    (569, 30)
+    """
+    from sklearn.datasets import load_breast_cancer as load
+
+    X, target = load(return_X_y=True)
+    return (X - X.mean(axis=0)) / X.std(axis=0), np.where(target == 1, 1.0, -1.0)

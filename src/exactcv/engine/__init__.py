@@ -1,0 +1,1 @@
+"""The exact engine: a path for the full data, then each fold from it (see ``methods/exact.py``)."""

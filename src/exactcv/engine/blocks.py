@@ -1,0 +1,64 @@
+"""Folds that leave out several rows: the path of each training set, guided by the full one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import ledger as entries
+from .. import tolerances
+from ..ledger import Ledger
+from ..problem import Task
+from .path import Point, StateArray, Tracker, rising
+
+__all__ = ["solve_fold"]
+
+
+def solve_fold(
+    task: Task, ledger: Ledger, fold: int, full: list[Point], cancel: NDArray[np.int32]
+) -> int:
+    """Solve one fold along the whole grid; returns the number of linear solves.
+
+    ``full`` holds the full-data solutions along rising C.
+    """
+    problem, Cs = task.problem, task.fold_Cs(fold)
+    order = rising(task.grid.Cs)
+    tracker = Tracker(problem, cancel)
+    out = task.folds.left_out[fold]
+    coef = np.empty((len(order), problem.n))
+    fallback = np.zeros(len(order), dtype=bool)
+    iterations = 0
+    point, last = full[0], full[0].state
+    for step, l in enumerate(order):
+        guess = _guess(point.state, last, full[step].state)
+        guess[out] = -1
+        point = tracker.move(point, float(Cs[l]), guess)
+        last = full[step].state
+        coef[l], fallback[l] = point.coef, point.fallback
+        iterations += point.iterations
+    grid = np.arange(len(order))
+    folds = np.full(len(order), fold)
+    good = ledger.solved(grid, folds, coef, within=tolerances.POLISH * task.tol)
+    for l in np.flatnonzero(~good):
+        _again(task, ledger, tracker, fold, int(l), coef[l])
+    ledger.how[grid[fallback], fold] = entries.FALLBACK
+    return iterations
+
+
+def _guess(state: StateArray, last: StateArray, now: StateArray) -> StateArray:
+    """Rows that agreed with the full data at the last C are expected to do so at this one."""
+    return np.where(state == last, now, state)
+
+
+def _again(
+    task: Task, ledger: Ledger, tracker: Tracker, fold: int, l: int, coef: np.ndarray
+) -> None:
+    """A solution that misses the mark: once more, with K c computed afresh."""
+    from .path import states_of
+
+    C = float(task.fold_Cs(fold)[l])
+    state = states_of(task.problem, C, coef)
+    state[task.folds.left_out[fold]] = -1
+    point = Point(C, state, coef, coef, 0.0, 0, False)
+    solution = tracker.polish(point)
+    ledger.solved(l, np.array([fold]), solution.coef[None], how=entries.FALLBACK)

@@ -1,0 +1,116 @@
+"""The solution along C, for the full data or for one training set.
+
+Piecewise-linear losses have piecewise-linear solution paths: from one C to the next most rows stay
+where they are (on a segment of their loss, or at a knot).  So each problem starts from the states
+of the last one and needs a few small linear solves (``_core/_active_set.pyx``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import tolerances
+from .._core._active_set import ActiveSet, Status
+from ..folds import IntArray
+from ..losses import FloatArray
+from ..problem import Problem
+from ..smo import solve_hinge
+
+__all__ = ["Point", "StateArray", "Tracker", "full_path", "initial_states"]
+
+StateArray = NDArray[np.int8]
+
+
+@dataclass
+class Point:
+    """One solved problem: states (see ``_active_set.pyx``), c, h = K c, and how it was found."""
+
+    C: float
+    state: StateArray
+    coef: FloatArray
+    h: FloatArray
+    b: float
+    iterations: int
+    fallback: bool
+
+
+class Tracker:
+    """Solves the problems of one training set, each from the one before."""
+
+    def __init__(self, problem: Problem, cancel: NDArray[np.int32]):
+        levels = problem.loss.coefficient_levels(problem.weight)
+        self.problem = problem
+        self._cancel = cancel
+        self._solver = ActiveSet(problem.K, problem.loss.knots, levels, problem.fit_intercept)
+
+    def move(self, point: Point, C: float, guess: StateArray | None = None) -> Point:
+        """The solution at another C, or for fewer rows (state -1), from a nearby solution.
+
+        ``guess`` holds the states to try first; by default those of ``point``.
+        """
+        ratio = C / point.C
+        state = (point.state if guess is None else guess).copy()
+        coef, h = point.coef * ratio, point.h * ratio
+        b, status, iterations = self._solver.solve(C, state, coef, h, point.b)
+        new = Point(C, state, coef, h, b, iterations, False)
+        return new if status == Status.CONVERGED else self._slow_but_sure(new)
+
+    def polish(self, point: Point) -> Point:
+        """Solve again from h computed afresh: updates lose digits when C is large."""
+        state, coef = point.state.copy(), point.coef.copy()
+        h = self.problem.K @ coef
+        b, status, iterations = self._solver.solve(point.C, state, coef, h, point.b)
+        total = point.iterations + iterations
+        new = Point(point.C, state, coef, h, b, total, point.fallback)
+        return new if status == Status.CONVERGED else self._slow_but_sure(new)
+
+    def _slow_but_sure(self, point: Point) -> Point:
+        """The working-set solver, for kernels on which the active set gives up."""
+        problem = self.problem
+        train = np.flatnonzero(point.state >= 0)
+        solution = solve_hinge(problem, train, point.C, tolerances.REFIT, self._cancel)
+        state = states_of(problem, point.C, solution.coef)
+        state[point.state < 0] = -1
+        h = problem.K @ solution.coef
+        return Point(point.C, state, solution.coef, h, solution.intercept, point.iterations, True)
+
+
+def initial_states(problem: Problem) -> StateArray:
+    """Rows with a positive coefficient on their first segment, the others on their last."""
+    left, right = problem.loss.slopes[:, 0], problem.loss.slopes[:, -1]
+    state = np.where(-left > right, 0, 2 * problem.loss.n_knots).astype(np.int8)
+    state[problem.weight == 0] = -1
+    return state
+
+
+def states_of(problem: Problem, C: float, coef: FloatArray) -> StateArray:
+    """The place of each row, from its coefficient."""
+    levels = problem.loss.coefficient_levels(C * problem.weight)
+    slack = tolerances.AT_BOUND * (levels[:, 0] - levels[:, -1])
+    state = np.zeros(problem.n, dtype=np.int8)
+    for level in levels.T[:-1]:
+        state += coef < level - slack
+    for level in levels.T[1:]:
+        state += coef <= level + slack
+    state[problem.weight == 0] = -1
+    return state
+
+
+def full_path(problem: Problem, Cs: FloatArray, tracker: Tracker) -> Iterator[Point]:
+    """Solutions along rising C for all rows."""
+    state = initial_states(problem)
+    levels = problem.loss.coefficient_levels(Cs[0] * problem.weight)
+    coef = np.where(state == 0, levels[:, 0], levels[:, -1])
+    point = Point(float(Cs[0]), state, coef, problem.K @ coef, 0.0, 0, False)
+    for C in Cs:
+        point = tracker.move(point, float(C))
+        yield point
+
+
+def rising(Cs: FloatArray) -> IntArray:
+    """The order in which a path visits the grid."""
+    return np.argsort(Cs, kind="stable")

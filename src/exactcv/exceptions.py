@@ -1,0 +1,46 @@
+"""Errors and warnings.  Every error derives from ``ExactCVError``."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ExactCVError",
+    "InputError",
+    "InputTypeError",
+    "MemoryLimitError",
+    "MissingExtraError",
+    "NotExactWarning",
+    "NotPSDWarning",
+    "UnsupportedError",
+]
+
+
+class ExactCVError(Exception):
+    """The base of all errors raised by exactcv."""
+
+
+class InputError(ExactCVError, ValueError):
+    """An argument has a value that cannot be used."""
+
+
+class InputTypeError(InputError, TypeError):
+    """An argument has a type that cannot be used."""
+
+
+class UnsupportedError(ExactCVError, ValueError):
+    """The request makes sense, but the chosen method cannot do it."""
+
+
+class MemoryLimitError(ExactCVError, MemoryError):
+    """The kernel matrix would not fit; raised before it is allocated."""
+
+
+class MissingExtraError(ExactCVError, ImportError):
+    """An optional package is needed; the message names the extra to install."""
+
+
+class NotPSDWarning(UserWarning):
+    """The kernel matrix is not positive semidefinite, so a solution may be a local one."""
+
+
+class NotExactWarning(UserWarning):
+    """Some solutions do not meet the tolerance; see ``result.certificate.unresolved``."""

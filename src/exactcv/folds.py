@@ -1,0 +1,198 @@
+"""Folds as index arrays into one kernel matrix, and how to make them from ``cv``."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .exceptions import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    from sklearn.model_selection import StratifiedKFold
+
+__all__ = ["Folds", "leave_one_out_folds", "make_folds"]
+
+IntArray = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Folds:
+    """For each fold the rows it does not train on, and the rows it is tested on.
+
+    The two differ when the caller's training sets do not fill up what the test sets leave.
+    ``pair_rows`` and ``pair_folds`` list every (row, fold) pair that is tested, fold by fold:
+    all left-out results are stored along that axis.
+    """
+
+    n: int
+    left_out: tuple[IntArray, ...]
+    test: tuple[IntArray, ...]
+
+    def __len__(self) -> int:
+        return len(self.test)
+
+    @cached_property
+    def leave_one_out(self) -> bool:
+        """Does every fold leave out exactly one row (and test on that row alone)?"""
+        return all(
+            len(out) == 1 and len(test) == 1 and out[0] == test[0]
+            for out, test in zip(self.left_out, self.test, strict=True)
+        )
+
+    @cached_property
+    def pair_rows(self) -> IntArray:
+        return np.concatenate(self.test)
+
+    @cached_property
+    def offsets(self) -> IntArray:
+        """Fold f owns the pairs offsets[f] : offsets[f + 1]."""
+        sizes = [len(test) for test in self.test]
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+
+    @cached_property
+    def pair_folds(self) -> IntArray:
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets)).astype(np.intp)
+
+
+def leave_one_out_folds(n: int) -> Folds:
+    """One fold a row.
+
+    Examples
+    --------
+    >>> leave_one_out_folds(3).test
+    (array([0]), array([1]), array([2]))
+    """
+    single = tuple(np.arange(n, dtype=np.intp)[:, None])
+    return Folds(n=n, left_out=single, test=single)
+
+
+def make_folds(
+    cv: Any, X: Any, y: NDArray[Any], groups: Any = None, random_state: Any = None
+) -> Folds:
+    """Folds from "loo", a number, a splitter or an iterable of (train, test) pairs.
+
+    Parameters
+    ----------
+    cv : "loo", int, splitter or iterable
+        An int k means ``StratifiedKFold(k)``, shuffled only if ``random_state`` is given; None
+        means 5, as in scikit-learn.  Pairs hold row numbers or boolean masks.
+    X, y, groups : array-like
+        Handed to the splitter.
+    random_state : int, RandomState or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> folds = make_folds([([0, 1, 2], [3]), ([2, 3], [0])], None, np.array([0, 1, 0, 1]))
+    >>> folds.left_out
+    (array([3]), array([0, 1]))
+    """
+    n = len(y)
+    if isinstance(cv, str):
+        if cv != "loo":
+            raise InputError(f"cv={cv!r} is not known; {_VALID_CV}")
+        if groups is not None:
+            _warn_of_groups(cv)
+        return leave_one_out_folds(n)
+    # Imported when first needed, for it takes most of a second.
+    from sklearn.model_selection import LeaveOneOut, StratifiedKFold
+
+    if cv is None or isinstance(cv, numbers.Integral):
+        cv = _stratified(5 if cv is None else cv, n, random_state)
+    if isinstance(cv, (LeaveOneOut, StratifiedKFold)) and groups is not None:
+        _warn_of_groups(cv)
+        groups = None
+    if isinstance(cv, LeaveOneOut):
+        return leave_one_out_folds(n)
+    if hasattr(cv, "split"):
+        return _collect(_splits(cv, X, y, groups), n)
+    if not isinstance(cv, Iterable):
+        raise InputTypeError(f"cv has type {type(cv).__name__}; {_VALID_CV}")
+    return _collect(cv, n)
+
+
+_VALID_CV = (
+    "use 'loo', an int >= 2, a scikit-learn splitter, or an iterable of (train, test) row numbers"
+)
+
+
+def _warn_of_groups(cv: Any) -> None:
+    warnings.warn(
+        f"groups is ignored by cv={cv!r}; use a group splitter such as GroupKFold or "
+        "LeaveOneGroupOut to keep groups together",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+def _stratified(cv: Any, n: int, random_state: Any) -> StratifiedKFold:
+    from sklearn.model_selection import StratifiedKFold
+
+    if isinstance(cv, bool) or not 2 <= cv <= n:
+        raise InputError(
+            f"cv={cv!r}: the number of folds must be between 2 and the number of rows, {n}"
+        )
+    return StratifiedKFold(int(cv), shuffle=random_state is not None, random_state=random_state)
+
+
+def _splits(cv: Any, X: Any, y: NDArray[Any], groups: Any) -> Iterable[Any]:
+    """The splitter's pairs; its own complaints become ours."""
+    try:
+        yield from cv.split(X, y, groups)
+    except ValueError as error:
+        raise InputError(f"cv={cv!r} cannot split these data: {error}") from error
+
+
+def _collect(pairs: Iterable[Any], n: int) -> Folds:
+    left_out: list[IntArray] = []
+    tests: list[IntArray] = []
+    for fold, pair in enumerate(pairs):
+        try:
+            train, test = pair
+        except (TypeError, ValueError) as error:
+            raise InputTypeError(f"fold {fold} of cv is not a (train, test) pair") from error
+        train = _row_numbers(train, n, fold, "training")
+        test = _row_numbers(test, n, fold, "test")
+        uses = np.bincount(train, minlength=n)
+        if uses.max() > 1:
+            raise InputError(
+                f"fold {fold} of cv trains on row {int(uses.argmax())} more than once; "
+                "give repeated rows a sample_weight instead"
+            )
+        if uses[test].any():
+            raise InputError(
+                f"fold {fold} of cv trains on its own test row {int(test[uses[test] > 0][0])}; "
+                "its error would be too good: make the two sets disjoint"
+            )
+        left_out.append(np.flatnonzero(uses == 0))
+        tests.append(test)
+    if not tests:
+        raise InputError("cv has no folds")
+    return Folds(n=n, left_out=tuple(left_out), test=tuple(tests))
+
+
+def _row_numbers(rows: Any, n: int, fold: int, part: str) -> IntArray:
+    """One side of a split as an index array."""
+    rows = np.asarray(rows)
+    where = f"the {part} set of fold {fold} of cv"
+    if rows.ndim != 1:
+        raise InputError(f"{where} has shape {rows.shape}; it must be one-dimensional")
+    if rows.dtype == bool:
+        if len(rows) != n:
+            raise InputError(f"{where} is a mask of length {len(rows)} for {n} rows")
+        rows = np.flatnonzero(rows)
+    if len(rows) == 0:
+        raise InputError(f"{where} is empty")
+    if not np.issubdtype(rows.dtype, np.integer):
+        raise InputTypeError(f"{where} has dtype {rows.dtype}; it must hold row numbers (integers)")
+    outside = (rows < 0) | (rows >= n)
+    if outside.any():
+        raise InputError(f"{where} contains {int(rows[outside][0])}; row numbers are 0 to {n - 1}")
+    return rows.astype(np.intp)

@@ -1,0 +1,359 @@
+"""The ledger: methods hand in coefficients, the ledger works out what they mean.
+
+A method never reports a decision value or a residual.  It reports, for a fold and a C, the
+coefficients and the intercept; the ledger recomputes  u = K c + b  from those, and from u the
+left-out decision values, the KKT violation and the duality gap (``certificate.py``).  Folds whose
+label was proved without a solution, and folds that removing the row does not change, are entered
+as such.
+
+Entries are disjoint slots of preallocated arrays, so threads may write at the same time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import tolerances
+from ._core import _residuals
+from .certificate import Certificate, RowTable, judge, relative_gap
+from .folds import IntArray
+from .intercept import canonical_intercept
+from .losses import FloatArray
+from .problem import Task
+
+__all__ = ["FALLBACK", "HOW", "PROVED", "SOLVED", "UNCHANGED", "Ledger"]
+
+HOW = ("missing", "unchanged", "bound", "solved", "fallback")
+UNCHANGED, PROVED, SOLVED, FALLBACK = 1, 2, 3, 4
+
+# Solutions of neighbouring grid points share most columns; this many are multiplied at a time.
+GRID_BLOCK = 8
+# Rows of K copied at a time when only some columns matter.
+PANEL_ROWS = 256
+
+
+class Ledger:
+    """Results of one cross-validation, slot by slot.
+
+    Attributes
+    ----------
+    coef, intercept, objective : (L, n), (L,), (L,)
+        The full-data solutions, and their objective in the papers' form.
+    h : (L, n)
+        K coef for the full-data solutions.
+    decision, wrong : (L, T)
+        Along ``folds.pair_rows``; decision is NaN where only the label is known.
+    kkt, gap : (L, F + 1)
+        Column F is the full-data problem.
+    gap_abs : (L, F + 1)
+        The gap before it is divided by the objective (see ``certificate.implied_accuracy``).
+    how : (L, F) uint8
+        Index into ``HOW``.
+    seconds : float
+        Time spent here, added up over threads.
+    """
+
+    def __init__(self, task: Task):
+        problem, folds = task.problem, task.folds
+        n, n_grid, n_folds = problem.n, len(task.grid), len(folds)
+        n_pairs = len(folds.pair_rows)
+        self.task = task
+        self.seconds = 0.0
+        self.coef = np.zeros((n_grid, n))
+        self.intercept = np.zeros(n_grid)
+        self.objective = np.full(n_grid, np.nan)
+        self.h = np.zeros((n_grid, n))
+        self.decision = np.full((n_grid, n_pairs), np.nan)
+        self.wrong = np.zeros((n_grid, n_pairs), dtype=bool)
+        self.kkt = np.full((n_grid, n_folds + 1), np.nan)
+        self.gap = np.full((n_grid, n_folds + 1), np.nan)
+        self.gap_abs = np.full((n_grid, n_folds + 1), np.nan)
+        self.how = np.zeros((n_grid, n_folds), dtype=np.uint8)
+        self._lock = threading.Lock()
+        self._scratch = threading.local()
+        self._rows = RowTable.of(problem.loss, problem.weight)
+        self._zeros = np.zeros(n)
+        # In leave-one-out, pair f is fold f: the row it leaves out.
+        self._own = folds.pair_rows if folds.leave_one_out else None
+
+    # ---- entries ------------------------------------------------------------------------------
+
+    def full(
+        self,
+        l: int | IntArray,
+        coef: FloatArray,
+        intercept: float | FloatArray | None = None,
+        *,
+        within: float | None = None,
+    ) -> NDArray[np.bool_]:
+        """Enter full-data solutions; returns which of them meet the tolerance.
+
+        ``l`` is a grid index with one solution, or an array of them with one solution a row; many
+        at a time are much cheaper to multiply by K.  ``intercept`` and ``within`` as in `solved`.
+        """
+        with self._timed():
+            where = np.atleast_1d(np.asarray(l, dtype=np.intp))
+            coef = np.ascontiguousarray(np.atleast_2d(coef), dtype=float)
+            problem, Cs = self.task.problem, self.task.grid.Cs[where]
+            h = self._values(coef, Cs, self._rows)
+            b = self._intercepts(intercept, h, coef, Cs, self._rows)
+            out = judge(h, coef, b, Cs, self._rows, problem.fit_intercept)
+            self.coef[where], self.intercept[where], self.h[where] = coef, b, h
+            self.objective[where] = out[:, 2] / (problem.n * Cs)
+            return self._note(where, np.full(len(where), len(self.task.folds)), out, within)
+
+    def solved(
+        self,
+        l: int | IntArray,
+        folds: Sequence[int] | IntArray,
+        coef: FloatArray,
+        intercept: FloatArray | None = None,
+        how: int = SOLVED,
+        *,
+        within: float | None = None,
+    ) -> NDArray[np.bool_]:
+        """Enter solutions (one a row of coef); returns which of them meet the tolerance.
+
+        Parameters
+        ----------
+        l : int or ndarray
+            One grid index for all, or one for each.
+        folds : sequence of int
+        coef : ndarray of shape (B, n)
+        intercept : ndarray of shape (B,), optional
+            If not given, the one that the rule of ``intercept.py`` picks.
+        how : int
+        within : float, optional
+            The tolerance to report on; the task's if not given.
+        """
+        with self._timed():
+            return self._enter(l, np.asarray(folds, dtype=np.intp), coef, intercept, how, within)
+
+    def unchanged(self, l: int, folds: IntArray) -> None:
+        """Enter folds whose solution is the full-data one."""
+        with self._timed():
+            self._inherit(l, np.asarray(folds, dtype=np.intp))
+
+    def proved(self, l: int, folds: IntArray, wrong: NDArray[np.bool_]) -> None:
+        """Enter leave-one-out folds whose label follows from a bound."""
+        self.wrong[l, folds] = wrong
+        self.how[l, folds] = PROVED
+
+    # ---- what came out ------------------------------------------------------------------------
+
+    def counts(self) -> dict[str, int]:
+        """How many (grid point, fold) slots were settled how."""
+        totals = np.bincount(self.how.ravel(), minlength=len(HOW))
+        return {name: int(total) for name, total in zip(HOW, totals, strict=True)}
+
+    def certificate(self) -> Certificate:
+        """The worst figures of each grid point; a missing entry counts as unresolved."""
+        tol = self.task.tol
+        waived = np.zeros(self.kkt.shape, dtype=bool)
+        waived[:, :-1] = self.how == PROVED
+        kkt = np.where(waived, 0.0, np.where(np.isnan(self.kkt), np.inf, self.kkt))
+        gap = np.where(waived, 0.0, np.where(np.isnan(self.gap), np.inf, self.gap))
+        failed = np.argwhere(~((kkt <= tol) & (gap <= tol)))
+        last = len(self.task.folds)
+        unresolved = [(int(l), -1 if f == last else int(f)) for l, f in failed]
+        return Certificate(kkt.max(axis=1), gap.max(axis=1), not unresolved, unresolved, tol)
+
+    # ---- the work -----------------------------------------------------------------------------
+
+    def _enter(
+        self,
+        l: int | IntArray,
+        which: IntArray,
+        coef: FloatArray,
+        intercept: FloatArray | None,
+        how: int,
+        within: float | None,
+    ) -> NDArray[np.bool_]:
+        if not len(which):
+            return np.zeros(0, dtype=bool)
+        coef = np.ascontiguousarray(coef, dtype=float)
+        if self._own is not None and np.ndim(l) == 0 and np.isfinite(self.objective[l]):
+            self.how[l, which] = how
+            return self._solved_nearby(int(np.asarray(l)), which, coef, intercept, within)
+        where = np.broadcast_to(np.asarray(l, dtype=np.intp), which.shape)
+        meets = np.zeros(len(which), dtype=bool)
+        for fold in np.unique(which):
+            mine = np.flatnonzero(which == fold)
+            b = None if intercept is None else np.asarray(intercept)[mine]
+            meets[mine] = self._solved_fold(where[mine], int(fold), coef[mine], b, within)
+        self.how[where, which] = how
+        return meets
+
+    def _inherit(self, l: int, folds: IntArray) -> None:
+        if self._own is None:
+            block = np.broadcast_to(self.coef[l], (len(folds), self.task.problem.n))
+            b = np.full(len(folds), self.intercept[l])
+            self._enter(l, folds, block, b, UNCHANGED, None)
+            return
+        rows, last = self._own[folds], len(self.task.folds)
+        # The left-out row must have had no coefficient; a method that errs here is found out.
+        taken = np.abs(self.coef[l, rows]) / (self.task.grid.Cs[l] * self._rows.weight_max)
+        self.kkt[l, folds] = np.maximum(self.kkt[l, last], taken)
+        self.gap[l, folds] = self.gap[l, last]
+        self.gap_abs[l, folds] = self.gap_abs[l, last]
+        self._decide(l, folds, self.h[l, rows] + self.intercept[l])
+        self.how[l, folds] = UNCHANGED
+
+    def _solved_nearby(
+        self,
+        l: int,
+        folds: IntArray,
+        coef: FloatArray,
+        intercept: FloatArray | None,
+        within: float | None,
+    ) -> NDArray[np.bool_]:
+        """Leave-one-out folds at one grid point: K c from the full data's and what differs."""
+        assert self._own is not None
+        problem, own = self.task.problem, self._own[folds]
+        n, block = problem.n, len(folds)
+        base, columns = self.coef[l], self._buffer("columns", n, np.intp)
+        count = _residuals.touched_columns(coef, base, own, self._buffer("mark", n), columns)
+        h = self._buffer("h", block * n).reshape(block, n)
+        if count > n // 2:
+            np.dot(coef, problem.K, out=h)
+        else:
+            pack, panel = self._panel(block)
+            _residuals.nearby_values(
+                problem.K, coef, base, self.h[l], own, columns[:count], pack, panel, h
+            )
+        C = np.full(block, self.task.grid.Cs[l])
+        b = self._intercepts(intercept, h, coef, C, self._rows, own)
+        out = judge(h, coef, b, C, self._rows, problem.fit_intercept, own)
+        self._decide(l, folds, h[np.arange(block), own] + b)
+        return self._note(l, folds, out, within)
+
+    def _solved_fold(
+        self,
+        where: IntArray,
+        fold: int,
+        coef: FloatArray,
+        intercept: FloatArray | None,
+        within: float | None,
+    ) -> NDArray[np.bool_]:
+        """Solutions of one fold at several grid points."""
+        problem, folds = self.task.problem, self.task.folds
+        rows = RowTable.of(problem.loss, problem.weight, folds.left_out[fold])
+        Cs = self.task.fold_Cs(fold)[where]
+        h = self._values(coef, Cs, rows)
+        b = self._intercepts(intercept, h, coef, Cs, rows)
+        out = judge(h, coef, b, Cs, rows, problem.fit_intercept)
+        pairs = np.arange(folds.offsets[fold], folds.offsets[fold + 1])
+        values = h[:, folds.test[fold]] + b[:, None]
+        self._decide(where[:, None], pairs, values)
+        return self._note(where, np.full(len(where), fold), out, within)
+
+    def _intercepts(
+        self,
+        given: float | FloatArray | None,
+        h: FloatArray,
+        coef: FloatArray,
+        Cs: FloatArray,
+        rows: RowTable,
+        own: IntArray | None = None,
+    ) -> FloatArray:
+        """The intercepts given, or else those that the rule picks."""
+        if given is not None:
+            return np.ascontiguousarray(np.atleast_1d(given), dtype=float)
+        out = np.zeros(len(coef))
+        if not self.task.problem.fit_intercept:
+            return out
+        if own is None:
+            own = np.full(len(coef), -1, dtype=np.intp)
+        if rows.table is not None:
+            _residuals.intercepts(h, coef, Cs, rows.table, own, tolerances.AT_BOUND, out)
+            return out
+        for k, C in enumerate(Cs):
+            levels = rows.loss.coefficient_levels(C * rows.weight)
+            train = rows.weight > 0
+            if own[k] >= 0:
+                train[own[k]] = False
+            out[k] = canonical_intercept(h[k], coef[k], levels, rows.loss, train)
+        return out
+
+    def _values(self, coef: FloatArray, Cs: FloatArray, rows: RowTable) -> FloatArray:
+        """K c for solutions of one training set at several C.
+
+        Most coefficients stay at an end of their box from one C to the next.  So for each block of
+        neighbours  K c = C (K q) + K r,  where q holds the columns that are at one level throughout
+        and r the few others: one product with a vector for the block, and a narrow one with r.
+        """
+        K, n = self.task.problem.K, self.task.problem.n
+        blocks = [slice(start, start + GRID_BLOCK) for start in range(0, len(coef), GRID_BLOCK)]
+        levels = rows.loss.coefficient_levels(rows.weight)
+        split = [_same_level(coef[part], Cs[part], levels) for part in blocks]
+        if len(coef) < 2 or sum(len(moving) for _, moving in split) > len(blocks) * n // 2:
+            return np.asarray(coef @ K)
+        fixed = np.array([q for q, _ in split]) @ K
+        h = np.empty_like(coef)
+        pack, panel = self._panel(GRID_BLOCK)
+        for part, (_, moving), shared in zip(blocks, split, fixed, strict=True):
+            nobody = np.full(len(Cs[part]), -1, dtype=np.intp)
+            _residuals.nearby_values(
+                K, coef[part], self._zeros, self._zeros, nobody, moving, pack, panel, h[part]
+            )
+            h[part] += Cs[part, None] * shared
+        return h
+
+    # ---- small change -------------------------------------------------------------------------
+
+    def _decide(self, l: Any, pairs: IntArray, values: FloatArray) -> None:
+        """Enter decision values and the labels they give; a tie predicts neither class."""
+        rows = self.task.folds.pair_rows[pairs]
+        self.decision[l, pairs] = values
+        self.wrong[l, pairs] = ~(self.task.problem.y[rows] * values > tolerances.TIE)
+
+    def _note(
+        self, l: Any, columns: IntArray, out: FloatArray, within: float | None
+    ) -> NDArray[np.bool_]:
+        """Enter the judge's figures; returns which solutions meet the tolerance."""
+        kkt, gap = out[:, 0], relative_gap(out[:, 1], out[:, 2])
+        self.kkt[l, columns], self.gap[l, columns] = kkt, gap
+        self.gap_abs[l, columns] = out[:, 1]
+        tol = self.task.tol if within is None else within
+        return np.asarray((kkt <= tol) & (gap <= tol))
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.seconds += perf_counter() - start
+
+    def _panel(self, block: int) -> tuple[FloatArray, FloatArray]:
+        n = self.task.problem.n
+        width = min(PANEL_ROWS, n)
+        return self._buffer("pack", block * width), self._buffer("panel", width * n)
+
+    def _buffer(self, name: str, size: int, dtype: Any = float) -> NDArray[Any]:
+        """This thread's own scratch memory, kept from block to block."""
+        held = getattr(self._scratch, name, None)
+        if held is None or held.size < size:
+            held = np.empty(size, dtype=dtype)
+            setattr(self._scratch, name, held)
+        return held[:size]
+
+
+def _same_level(
+    coef: FloatArray, Cs: FloatArray, levels: FloatArray
+) -> tuple[FloatArray, IntArray]:
+    """The columns at one level for every C, as a vector in units of C; and the other columns."""
+    q, fixed = np.zeros(coef.shape[1]), np.zeros(coef.shape[1], dtype=bool)
+    for level in levels.T:
+        same = (coef == Cs[:, None] * level).all(axis=0)
+        q[same] = level[same]
+        fixed |= same
+    return q, np.flatnonzero(~fixed)

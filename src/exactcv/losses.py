@@ -1,0 +1,93 @@
+"""Losses, as what the solvers need of them: knots and slopes, row by row.
+
+Every loss here is convex and piecewise linear in the decision value u,
+
+    L_i(u)  has slope  s_i0  left of knot t_i1,  s_i1  between t_i1 and t_i2,  ...
+
+with slopes that grow from left to right.  The problem
+
+    min over f, b   1/2 ||f||^2 + sum_i C_i L_i(u_i),      u_i = f(x_i) + b,
+
+has a solution f = sum_i c_i K(., x_i) with  -c_i / C_i  in the subdifferential of L_i at u_i:
+
+- between two knots c_i is fixed at -C_i times the slope there;
+- at a knot c_i is free between the values of the two neighbouring segments.
+
+The hinge has one knot per row, the pinball loss one, the epsilon-insensitive loss two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["PiecewiseLinear", "hinge"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PiecewiseLinear:
+    """A piecewise-linear loss for each of n rows, with m knots a row.
+
+    Parameters
+    ----------
+    knots : ndarray of shape (n, m)
+        Increasing along each row.
+    slopes : ndarray of shape (n, m + 1)
+        Increasing along each row; ``slopes[i, k]`` holds left of ``knots[i, k]``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> loss = hinge(np.array([1.0, -1.0]))
+    >>> loss.value(np.array([0.25, 0.25]))
+    array([0.75, 1.25])
+    """
+
+    knots: FloatArray
+    slopes: FloatArray
+
+    @property
+    def n_knots(self) -> int:
+        return int(self.knots.shape[1])
+
+    def coefficient_levels(self, C: FloatArray) -> FloatArray:
+        """What c_i equals on each segment, from the leftmost (highest) to the rightmost."""
+        levels = -C[:, None] * self.slopes
+        return levels + 0.0  # no negative zeros
+
+    def value(self, u: FloatArray) -> FloatArray:
+        """L_i(u_i), with the least value of each row's loss set to zero."""
+        bend = np.diff(self.slopes, axis=1)
+        return self._from_left(u, bend) - self._least(bend)
+
+    def conjugate(self, s: FloatArray) -> FloatArray:
+        """L*_i(s_i) = sup over u of s_i u - L_i(u); +inf where s_i is no slope of L_i.
+
+        The supremum of a concave piecewise-linear function lies at a knot.
+        """
+        bend = np.diff(self.slopes, axis=1)
+        best = np.full(s.shape, -np.inf)
+        for k in range(self.n_knots):
+            t = self.knots[:, k]
+            best = np.maximum(best, s * t - (self._from_left(t, bend) - self._least(bend)))
+        outside = (s < self.slopes[:, 0]) | (s > self.slopes[:, -1])
+        return np.where(outside, np.inf, best)
+
+    def _from_left(self, u: FloatArray, bend: FloatArray) -> FloatArray:
+        """The loss up to a constant: the leftmost line, plus a bend at each knot passed."""
+        passed = np.maximum(u[:, None] - self.knots, 0.0)
+        return self.slopes[:, 0] * (u - self.knots[:, 0]) + (bend * passed).sum(axis=1)
+
+    def _least(self, bend: FloatArray) -> FloatArray:
+        at_knots = [self._from_left(self.knots[:, k], bend) for k in range(self.n_knots)]
+        return np.minimum.reduce(at_knots)
+
+
+def hinge(y: FloatArray) -> PiecewiseLinear:
+    """max(0, 1 - y u): one knot at u = y."""
+    slopes = np.column_stack([np.where(y > 0, -1.0, 0.0), np.where(y > 0, 0.0, 1.0)])
+    return PiecewiseLinear(knots=np.ascontiguousarray(y[:, None], dtype=float), slopes=slopes)

@@ -1,0 +1,122 @@
+"""Will the kernel matrix fit?  Asked before anything is allocated."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from .exceptions import InputError, InputTypeError, MemoryLimitError
+
+__all__ = ["available_memory", "check_memory", "parse_bytes"]
+
+# Kernel matrix, the methods' factors and workspaces, the left-out coefficients: measured peak.
+_TIMES_KERNEL = 3
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+
+def parse_bytes(limit: int | float | str) -> int:
+    """A number of bytes, or a string such as "2GB", "500 MB" or "1.5GiB".
+
+    Examples
+    --------
+    >>> parse_bytes("2GB"), parse_bytes("1 KiB"), parse_bytes(4096)
+    (2000000000, 1024, 4096)
+    """
+    if isinstance(limit, bool) or not isinstance(limit, (int, float, str)):
+        raise InputTypeError(
+            f"memory_limit must be a number of bytes or a string such as '2GB', got {limit!r}"
+        )
+    number, unit, binary = str(limit), "", ""
+    if isinstance(limit, str):
+        match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([kmgt]?)(i?)b?\s*", limit, re.IGNORECASE)
+        if match is None:
+            raise InputError(
+                f"memory_limit={limit!r} is not understood; write bytes or a string such as "
+                "'500MB', '2GB', '1.5GiB'"
+            )
+        number, unit, binary = match[1], match[2].lower(), match[3]
+    factor = _BINARY_UNITS.get(unit, 1) if binary else _UNITS[unit]
+    try:
+        size = int(float(number) * factor)
+    except (ValueError, OverflowError):
+        size = 0
+    if size <= 0:
+        raise InputError(f"memory_limit must be positive and finite, got {limit!r}")
+    return size
+
+
+def available_memory() -> int | None:
+    """Bytes this process may still use, or None if the system does not say."""
+    amounts = [_meminfo_available(), _control_group_available()]
+    known = [amount for amount in amounts if amount is not None]
+    return min(known) if known else _physical_memory()
+
+
+def _meminfo_available() -> int | None:
+    try:
+        text = Path("/proc/meminfo").read_text()
+    except OSError:
+        return None
+    match = re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)
+    return int(match[1]) * 1024 if match else None
+
+
+def _control_group_available() -> int | None:
+    """What a container's limit leaves (version 2, then version 1 of control groups)."""
+    root = Path("/sys/fs/cgroup")
+    for limit, used in (
+        (root / "memory.max", root / "memory.current"),
+        (root / "memory/memory.limit_in_bytes", root / "memory/memory.usage_in_bytes"),
+    ):
+        try:
+            return int(limit.read_text()) - int(used.read_text())
+        except (OSError, ValueError):  # absent, or "max": no limit
+            continue
+    return None
+
+
+def _physical_memory() -> int | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def check_memory(
+    n: int, memory_limit: int | float | str | None = None, extra_bytes: int = 0
+) -> None:
+    """Raise ``MemoryLimitError`` unless an n x n kernel and what goes with it will fit.
+
+    Examples
+    --------
+    >>> check_memory(1000, "100MB")
+    >>> check_memory(100_000, "2GB")
+    Traceback (most recent call last):
+    exactcv.exceptions.MemoryLimitError: the kernel matrix of 100000 rows takes 80.0 GB ...
+    """
+    kernel = 8 * n * n
+    need = _TIMES_KERNEL * kernel + extra_bytes
+    if memory_limit is not None:
+        limit: int | None = parse_bytes(memory_limit)
+        source = "memory_limit is"
+    else:
+        limit, source = available_memory(), "the memory available is"
+    if limit is None or need <= limit:
+        return
+    fitting = int((limit / (8 * _TIMES_KERNEL)) ** 0.5)
+    raise MemoryLimitError(
+        f"the kernel matrix of {n} rows takes {_readable(kernel)} and the whole run about "
+        f"{_readable(need)}, but {source} {_readable(limit)}; use at most about {fitting} rows "
+        "or raise memory_limit (a low-rank mode, approx='nystroem', is not in this release)"
+    )
+
+
+def _readable(size: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

@@ -1,0 +1,32 @@
+"""The one interface of all methods, and their registry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ..ledger import Ledger
+from ..parallel import Workers
+from ..problem import Task
+
+__all__ = ["Method", "Support"]
+
+
+@dataclass(frozen=True)
+class Support:
+    """What a method can do, and where it comes from; shown by ``exactcv.methods()``."""
+
+    summary: str
+    paper: str
+    losses: tuple[str, ...]
+    folds: tuple[str, ...]  # of "loo", "k-fold", "any"
+    intercept: bool = True
+    no_intercept: bool = True
+
+
+class Method(Protocol):
+    """One algorithm.  ``run`` fills the ledger and returns what it counted."""
+
+    support: Support
+
+    def run(self, task: Task, ledger: Ledger, workers: Workers) -> dict[str, Any]: ...

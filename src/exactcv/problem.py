@@ -1,0 +1,83 @@
+"""What is to be solved: one kernel matrix, labels, weights, a grid and folds.
+
+    min over f in H_K, b   1/2 ||f||^2 + sum_{i in train} C_i L(y_i, b + f(x_i)),    C_i = C w_i
+
+for the full data and for every fold, for every C of the grid.  In the papers' form
+
+    min over f, b   (1/n) sum_i w_i L(y_i, b + f(x_i)) + lambda ||f||^2
+
+the same problem has C = 1 / (2 n lambda).
+
+Everything here is immutable and has been checked (see ``inputs.py``): nothing below validates
+again, and nothing copies the kernel matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .folds import Folds
+from .losses import FloatArray, PiecewiseLinear
+
+__all__ = ["Grid", "Problem", "Task"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Kernel matrix K (symmetric, C-contiguous), labels +-1, row weights and the loss."""
+
+    K: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    loss: PiecewiseLinear
+    fit_intercept: bool = True
+
+    @property
+    def n(self) -> int:
+        return int(self.y.shape[0])
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        return np.ascontiguousarray(np.diagonal(self.K))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The values of C, in the user's order, and how they carry over to a fold.
+
+    ``scale_with_fold`` is set when the user gave lambdas: a fold with n_train rows then has
+    C = 1 / (2 n_train lambda), except in leave-one-out, where the papers keep 1 / n.
+    """
+
+    Cs: FloatArray
+    lambdas: FloatArray
+    scale_with_fold: bool
+
+    def __len__(self) -> int:
+        return int(self.Cs.shape[0])
+
+    def for_fold(self, n: int, n_train: int, leave_one_out: bool) -> FloatArray:
+        if self.scale_with_fold and not leave_one_out:
+            return self.Cs * (n / n_train)
+        return self.Cs
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that a method is given."""
+
+    problem: Problem
+    folds: Folds
+    grid: Grid
+    want_decision: bool
+    tol: float
+    n_threads: int = 1
+
+    def fold_Cs(self, fold: int) -> FloatArray:
+        """C along the grid for one fold's problem (multiply by the row weights)."""
+        n = self.problem.n
+        n_train = n - len(self.folds.left_out[fold])
+        return self.grid.for_fold(n, n_train, self.folds.leave_one_out)

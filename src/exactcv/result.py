@@ -1,0 +1,262 @@
+"""What came out of a cross-validation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .certificate import Certificate
+from .exceptions import MissingExtraError
+from .folds import Folds, IntArray
+from .ledger import Ledger
+from .losses import FloatArray
+from .problem import Task
+from .tolerances import AT_BOUND, TIE
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["CVResult", "make_result"]
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CVResult:
+    """The result of ``cross_validate``; arrays follow the grid, of length L, and are read-only.
+
+    A *pair* is a row together with a fold that tests it; there are T of them.
+
+    Attributes
+    ----------
+    Cs, lambdas : (L,)
+        The grid in both languages, C = 1 / (2 n lambda), in the order it was given.
+    error : (L,)
+        Mean left-out error over all pairs.  A decision value of zero counts as an error.
+    se : (L,)
+        Standard error of ``error``: the standard deviation of the folds' errors over the square
+        root of their number; NaN for a single fold.
+    n_errors : (L,) int
+        Number of wrong pairs.
+    decision : (L, n) or None
+        Left-out decision values; the mean if several folds test a row, NaN if none does.  None
+        with ``output="error"``.
+    wrong : (L, n) bool
+        Is the row on the wrong side: by ``decision``, or else by the majority of the folds that
+        test it, a draw being wrong.  False for rows that are never tested.
+    best : int
+        Index of the least error; among equals the smallest C.
+    one_se : int
+        Index of the smallest C whose error is at most ``error[best] + se[best]``.
+    objective, intercept : (L,)
+        Of the full-data fit: (1/n) sum_i w_i L(y_i, f(x_i) + b) + lambda ||f||^2, and b.
+    coef : (L, n)
+        Signed dual coefficients of the full-data fit: f = K coef + intercept.
+    at_bound : (L,)
+        Share of the rows (with positive weight) whose coefficient is at its upper bound.
+    certificate : Certificate
+        ``kkt`` and ``gap``, worst over folds, ``exact``, ``unresolved``, ``tol``.
+    stats : dict
+        How folds were settled (``unchanged``, ``bound``, ``solved``, ``fallback``), and what the
+        method counted.
+    timings : dict
+        Seconds: ``kernel``, ``path``, ``folds``, ``certificate``, ``total``.
+    test_row, test_fold : (T,) int
+        Row and fold of each pair.
+    pair_decision : (L, T) or None
+    pair_wrong : (L, T) bool
+    fold_error : (L, F)
+    classes : (2,)
+        The labels; positive decision values stand for ``classes[1]``.
+    method, loss : str
+    gamma : float or None
+        The value used by the kernel.
+    scale_with_fold : bool
+        Were lambdas given?  A fold that trains on m of n rows then has C n / m (except LOO).
+    leave_one_out, fit_intercept : bool
+    """
+
+    Cs: FloatArray
+    lambdas: FloatArray
+    error: FloatArray
+    se: FloatArray
+    n_errors: IntArray
+    decision: FloatArray | None
+    wrong: BoolArray
+    best: int
+    one_se: int
+    objective: FloatArray
+    coef: FloatArray
+    intercept: FloatArray
+    at_bound: FloatArray
+    certificate: Certificate
+    stats: dict[str, Any]
+    timings: dict[str, float]
+    test_row: IntArray
+    test_fold: IntArray
+    pair_decision: FloatArray | None
+    pair_wrong: BoolArray
+    fold_error: FloatArray
+    classes: NDArray[Any]
+    method: str
+    loss: str
+    gamma: float | None
+    scale_with_fold: bool
+    leave_one_out: bool
+    fit_intercept: bool
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def __repr__(self) -> str:
+        exact = "exact" if self.certificate.exact else "NOT exact"
+        return (
+            f"<CVResult: {len(self.Cs)} grid points, {self.fold_error.shape[1]} folds, "
+            f"least error {self.error[self.best]:.4g} at C={self.Cs[self.best]:.4g}, {exact}>"
+        )
+
+    def summary(self) -> str:
+        """The result in words.
+
+        Examples
+        --------
+        >>> import exactcv
+        >>> X, y = exactcv.datasets.make_mixture(40, 4, random_state=0)
+        >>> print(exactcv.cross_validate(X, y, lambdas=5).summary())  # doctest: +ELLIPSIS
+        Leave-one-out over 5 grid points, 40 folds, method 'exact'
+        ...
+        """
+        from .report import summary
+
+        return summary(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The error curve over lambda with one standard error either side (needs matplotlib)."""
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as missing:
+            raise MissingExtraError(
+                "plot() needs matplotlib: pip install 'exactcv[plot]'"
+            ) from missing
+        if ax is None:
+            ax = plt.subplots()[1]
+        order = np.argsort(self.lambdas)
+        x, error, se = self.lambdas[order], self.error[order], np.nan_to_num(self.se[order])
+        ax.fill_between(x, error - se, error + se, alpha=0.25, linewidth=0)
+        ax.plot(x, error, marker=".", label="left-out error")
+        for index, style, label in ((self.best, "-", "least"), (self.one_se, ":", "1-SE")):
+            ax.axvline(self.lambdas[index], color="grey", linestyle=style, label=label)
+        ax.set(xscale="log", xlabel="lambda", ylabel="left-out error")
+        ax.legend()
+        return ax
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per grid point (needs pandas)."""
+        try:
+            import pandas as pd
+        except ImportError as missing:
+            raise MissingExtraError(
+                "to_frame() needs pandas: pip install 'exactcv[pandas]'"
+            ) from missing
+        columns = ("error", "se", "n_errors", "objective", "intercept", "at_bound")
+        table = {"lambda": self.lambdas, "C": self.Cs}
+        table |= {name: getattr(self, name) for name in columns}
+        table |= {"kkt": self.certificate.kkt, "gap": self.certificate.gap}
+        return pd.DataFrame(table)
+
+
+def make_result(
+    task: Task,
+    ledger: Ledger,
+    certificate: Certificate,
+    stats: dict[str, Any],
+    timings: dict[str, float],
+    **facts: Any,
+) -> CVResult:
+    """From pairs to rows and curves."""
+    folds, Cs = task.folds, task.grid.Cs
+    wrong = ledger.wrong
+    pair_decision = ledger.decision if task.want_decision else None
+    sizes = np.diff(folds.offsets)
+    fold_error = np.add.reduceat(wrong, folds.offsets[:-1], axis=1, dtype=float) / sizes
+    n_errors = wrong.sum(axis=1)
+    error, se = n_errors / wrong.shape[1], _standard_error(fold_error)
+    best = int(np.lexsort((Cs, n_errors))[0])
+    bar = error[best] + np.nan_to_num(se[best])
+    one_se = int(np.argmin(np.where(error <= bar, Cs, np.inf)))
+    decision, row_wrong = _by_row(task, pair_decision, wrong)
+    return CVResult(
+        Cs=Cs,
+        lambdas=task.grid.lambdas,
+        error=error,
+        se=se,
+        n_errors=n_errors,
+        decision=decision,
+        wrong=row_wrong,
+        best=best,
+        one_se=one_se,
+        objective=ledger.objective,
+        coef=ledger.coef,
+        intercept=ledger.intercept,
+        at_bound=_share_at_bound(task, ledger.coef),
+        certificate=certificate,
+        stats=stats | ledger.counts(),
+        timings=timings,
+        test_row=folds.pair_rows,
+        test_fold=folds.pair_folds,
+        pair_decision=pair_decision,
+        pair_wrong=wrong,
+        fold_error=fold_error,
+        scale_with_fold=task.grid.scale_with_fold,
+        leave_one_out=folds.leave_one_out,
+        fit_intercept=task.problem.fit_intercept,
+        **facts,
+    )
+
+
+def _standard_error(fold_error: FloatArray) -> FloatArray:
+    n_folds = fold_error.shape[1]
+    if n_folds < 2:
+        return np.full(len(fold_error), np.nan)
+    spread: FloatArray = fold_error.std(axis=1, ddof=1) / np.sqrt(n_folds)
+    return spread
+
+
+def _by_row(
+    task: Task, pair_decision: FloatArray | None, pair_wrong: BoolArray
+) -> tuple[FloatArray | None, BoolArray]:
+    rows, starts, order = _grouped(task.folds)
+    counts = np.diff(np.append(starts, len(order)))
+    wrong = np.zeros((len(pair_wrong), task.problem.n), dtype=bool)
+    if pair_decision is None:
+        votes = np.add.reduceat(pair_wrong[:, order], starts, axis=1, dtype=np.intp)
+        wrong[:, rows] = 2 * votes >= counts
+        return None, wrong
+    decision = np.full(wrong.shape, np.nan)
+    decision[:, rows] = np.add.reduceat(pair_decision[:, order], starts, axis=1) / counts
+    wrong[:, rows] = ~(task.problem.y[rows] * decision[:, rows] > TIE)
+    # A row tested once keeps the ledger's word to the bit.
+    once = counts == 1
+    wrong[:, rows[once]] = pair_wrong[:, order[starts[once]]]
+    return decision, wrong
+
+
+def _grouped(folds: Folds) -> tuple[IntArray, IntArray, IntArray]:
+    """The rows that are tested, and where each one's pairs start once sorted by row."""
+    order = np.argsort(folds.pair_rows, kind="stable")
+    rows, starts = np.unique(folds.pair_rows[order], return_index=True)
+    return rows, starts, order
+
+
+def _share_at_bound(task: Task, coef: FloatArray) -> FloatArray:
+    used = task.problem.weight > 0
+    box = task.grid.Cs[:, None] * task.problem.weight[used]
+    share: FloatArray = (np.abs(coef[:, used]) >= box * (1.0 - AT_BOUND)).mean(axis=1)
+    return share

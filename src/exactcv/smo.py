@@ -1,0 +1,285 @@
+"""The ordinary solver: sequential minimal optimisation in float64, with subspace steps.
+
+For a loss with one knot t_i and slopes s_i0 < s_i1 the dual problem in signed coefficients is
+
+    min over c   1/2 c' K c - t' c    subject to   -C_i s_i1 <= c_i <= -C_i s_i0,   sum c = 0
+
+(the last without an intercept dropped).  The compiled loop (``_core/_smo.pyx``) does the steps of
+Fan, Chen & Lin (2005).  It crawls where K is nearly singular on the free coefficients: a linear
+kernel with p << n, or a large C.  So now and then, and at the end, the driver here solves for all
+free coefficients at once (a Newton step in their subspace), moves to the first bound met, and
+repeats.  That also brings the answer from the solver's tolerance down to rounding.
+
+e = t - K c throughout: the intercept each row would like.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import tolerances
+from ._core import _smo
+from .folds import IntArray
+from .intercept import canonical_intercept
+from .losses import FloatArray, PiecewiseLinear
+from .parallel import Cancelled
+from .problem import Problem
+
+__all__ = ["Solution", "solve", "solve_hinge"]
+
+# Rounds of (compiled loop, subspace steps) before giving up.
+MAX_ROUNDS = 200
+# Subspace steps in one round; each but the last puts a coefficient on its bound.
+MAX_SUBSPACE_STEPS = 60
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solution over all n rows (zeros for those left out) and how it was reached."""
+
+    coef: FloatArray
+    intercept: float
+    iterations: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class _Box:
+    """The fixed part of one problem, compact: one entry for each training row."""
+
+    K: FloatArray
+    rows: IntArray
+    diagonal: FloatArray
+    target: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    fit_intercept: bool
+
+    def errors(self, c: FloatArray) -> FloatArray:
+        """e = t - K c, from scratch."""
+        e = np.empty_like(c)
+        _smo.gradient(self.K, self.rows, self.target, c, e)
+        return e
+
+    def wanted(self, c: FloatArray, e: FloatArray) -> tuple[float, float]:
+        """The intercept is wanted at least the first by those that can grow, at most the second."""
+        top = float(np.max(e[c < self.upper], initial=-np.inf))
+        bottom = float(np.min(e[c > self.lower], initial=np.inf))
+        return (top, bottom) if self.fit_intercept else (max(top, 0.0), min(bottom, 0.0))
+
+    def middle(self, c: FloatArray, e: FloatArray) -> float:
+        top, bottom = self.wanted(c, e)
+        if not (self.fit_intercept and np.isfinite(top) and np.isfinite(bottom)):
+            return 0.0 if not self.fit_intercept else (top if np.isfinite(top) else bottom)
+        return 0.5 * (top + bottom)
+
+    def quality(self, c: FloatArray, e: FloatArray) -> float:
+        """The larger of the KKT violation and the duality gap, each relative to its scale.
+
+        With v = u - t = b - e the gap is the sum of (c - lower) v+ + (upper - c) v-.
+        """
+        top, bottom = self.wanted(c, e)
+        v = self.middle(c, e) - e
+        gap = ((c - self.lower) * np.maximum(v, 0) + (self.upper - c) * np.maximum(-v, 0)).sum()
+        # At the optimum P = D, and D = t'c - 1/2 c'Kc takes no loss to compute.
+        dual = 0.5 * c @ (self.target + e)
+        violation = max(top - bottom, 0.0) / max(1.0, float(np.abs(v + self.target).max()))
+        return float(max(violation, gap / max(abs(dual + gap), np.finfo(float).tiny)))
+
+
+def solve(
+    K: FloatArray,
+    loss: PiecewiseLinear,
+    C: FloatArray,
+    train: IntArray | None = None,
+    *,
+    fit_intercept: bool = True,
+    tol: float = 1e-10,
+    start: FloatArray | None = None,
+    max_iter: int = 10_000_000,
+    cancel: NDArray[np.int32] | None = None,
+) -> Solution:
+    """Solve one problem.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n), C-contiguous
+    loss : PiecewiseLinear
+        With one knot a row.
+    C : ndarray of shape (n,)
+        C_i; rows with zero take no part.
+    train : ndarray of int, optional
+        The training rows; all of them if not given.
+    fit_intercept : bool
+    tol : float
+        For the KKT violation and the relative duality gap.
+    start : ndarray of shape (n,), optional
+        A feasible starting point; zeros if not given.
+    max_iter : int
+        After that many iterations the answer is returned as not converged.
+    cancel : ndarray of one int32, optional
+        Set to 1 by another thread to stop.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exactcv.losses import hinge
+    >>> solution = solve(np.eye(2), hinge(np.array([1.0, -1.0])), np.full(2, 5.0))
+    >>> solution.coef, solution.intercept, solution.converged
+    (array([ 1., -1.]), 0.0, True)
+    """
+    if loss.n_knots != 1:
+        raise NotImplementedError("the working-set solver takes losses with one knot a row")
+    everyone = np.arange(len(C), dtype=np.intp) if train is None else np.asarray(train, np.intp)
+    rows = np.ascontiguousarray(everyone[C[everyone] > 0])
+    levels = loss.coefficient_levels(C)
+    box = _Box(
+        K=K,
+        rows=rows,
+        diagonal=K[rows, rows],
+        target=loss.knots[rows, 0],
+        lower=levels[rows, 1].copy(),
+        upper=levels[rows, 0].copy(),
+        fit_intercept=fit_intercept,
+    )
+    c = np.zeros(len(rows)) if start is None else np.clip(start[rows], box.lower, box.upper)
+    flag = np.zeros(1, dtype=np.int32) if cancel is None else cancel
+    c, iterations, converged = _iterate(box, c, tol, max_iter, flag)
+    coef = np.zeros(len(C))
+    coef[rows] = c
+    b = 0.0
+    if fit_intercept:
+        h = np.zeros(len(C))
+        h[rows] = box.target - box.errors(c)
+        b = canonical_intercept(h, coef, levels, loss, rows)
+    return Solution(coef, b, iterations, converged)
+
+
+def solve_hinge(
+    problem: Problem, train: IntArray, C: float, tol: float, cancel: NDArray[np.int32]
+) -> Solution:
+    """One training set of a problem (whose loss has one knot a row) at one C, from a cold start."""
+    return solve(
+        problem.K,
+        problem.loss,
+        C * problem.weight,
+        train,
+        fit_intercept=problem.fit_intercept,
+        tol=tol,
+        cancel=cancel,
+    )
+
+
+def _iterate(
+    box: _Box, c: FloatArray, tol: float, max_iter: int, cancel: NDArray[np.int32]
+) -> tuple[FloatArray, int, bool]:
+    """Rounds of the compiled loop and subspace steps until ``quality`` is at most tol."""
+    e, eps, iterations = box.errors(c), tol, 0
+    chunk = max(1000, 10 * len(c))
+    for _ in range(MAX_ROUNDS):
+        done, violation, status = _smo.smo_steps(
+            box.K, box.rows, box.diagonal, box.lower, box.upper, c, e,
+            box.fit_intercept, eps, min(chunk, max_iter - iterations), cancel,
+        )  # fmt: skip
+        iterations += done
+        if status == 2:
+            raise Cancelled
+        c, e = _subspace(box, c, box.errors(c))
+        if box.quality(c, e) <= tol:
+            return _snap(box, c, e, tol), iterations, True
+        if iterations >= max_iter:
+            break
+        if violation <= eps:
+            # Converged by the loop's measure but not by ours (a gap, or drift of e).
+            eps = max(0.1 * eps, 1e-16)
+        chunk = min(3 * chunk // 2, 1_000_000)
+    return c, iterations, False
+
+
+def _subspace(box: _Box, c: FloatArray, e: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Newton steps in the free coefficients, each up to the first bound; the best point met.
+
+    Stops after a full step, or when neither the dual objective nor the quality gets better.
+    """
+    for _ in range(MAX_SUBSPACE_STEPS):
+        free = np.flatnonzero((c > box.lower) & (c < box.upper))
+        if not len(free):
+            break
+        step, flat = _newton(box, c, e, free)
+        trial, full = _advance(box, c, free, step)
+        if full and flat is not None:
+            # No curvature along ``flat``: the objective falls linearly until a bound stops it.
+            trial, full = _advance(box, trial, free, flat)
+        new_e = box.errors(trial)
+        # The objective t'c - 1/2 c'Kc rises by the mean of the old and new slope along the way.
+        gain = 0.5 * (trial - c) @ (e + new_e)
+        if gain <= 0.0 and box.quality(trial, new_e) >= box.quality(c, e):
+            break
+        c, e = trial, new_e
+        if full:
+            break
+    return c, e
+
+
+def _newton(
+    box: _Box, c: FloatArray, e: FloatArray, free: IntArray
+) -> tuple[FloatArray, FloatArray | None]:
+    """The step to the optimum in the subspace, and a direction of pure descent if there is none.
+
+    Solves K_FF d + beta = e_F, sum d = -sum c by least squares.  What it leaves of e_F lies in the
+    null space of the bordered matrix.
+    """
+    where = box.rows[free]
+    size = len(free)
+    border = int(box.fit_intercept)
+    A = np.zeros((size + border, size + border))
+    A[:size, :size] = box.K[np.ix_(where, where)]
+    right = np.zeros(size + border)
+    right[:size] = e[free]
+    if border:
+        scale = max(1.0, float(np.abs(box.diagonal[free]).max()))
+        A[:size, size] = A[size, :size] = scale
+        right[size] = -scale * c.sum()
+    answer: FloatArray = np.linalg.lstsq(A, right, rcond=None)[0].astype(float)
+    # One round of refinement: the residual is what the certificate will see.
+    answer += np.linalg.lstsq(A, right - A @ answer, rcond=None)[0]
+    left: FloatArray = (right - A @ answer)[:size]
+    if np.abs(left).max() <= 1e-9 * max(1.0, float(np.abs(right).max())):
+        return answer[:size], None
+    if border:
+        left -= left.mean()
+    curvature = float(left @ A[:size, :size] @ left)
+    room = (box.upper - box.lower)[free].max() / np.abs(left).max()
+    length = float(left @ left) / curvature if curvature > 0 else np.inf
+    return answer[:size], left * min(length, 2.0 * room)
+
+
+def _advance(box: _Box, c: FloatArray, free: IntArray, step: FloatArray) -> tuple[FloatArray, bool]:
+    """c + step on the free coefficients, cut at the first bound; was it a full step?"""
+    now, low, high = c[free], box.lower[free], box.upper[free]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(step > 0, (high - now) / step, (low - now) / step)
+    room = np.where(step == 0, np.inf, room)
+    share = float(min(1.0, room.min()))
+    moved = now + share * step
+    # Whoever is stopped, or would be by the next step of no length, goes exactly on its bound.
+    stopped = room <= share * (1 + 1e-12)
+    moved = np.clip(np.where(stopped, np.where(step > 0, high, low), moved), low, high)
+    out = c.copy()
+    out[free] = moved
+    return out, share == 1.0 and not stopped.any()
+
+
+def _snap(box: _Box, c: FloatArray, e: FloatArray, tol: float) -> FloatArray:
+    """Put coefficients that are at a bound but for rounding on it, if that does no harm."""
+    near = tolerances.AT_BOUND * (box.upper - box.lower)
+    snapped = np.where(c - box.lower <= near, box.lower, c)
+    snapped = np.where(box.upper - c <= near, box.upper, snapped)
+    if np.array_equal(snapped, c):
+        return c
+    snapped, new_e = _subspace(box, snapped, box.errors(snapped))
+    sums = abs(snapped.sum()) <= 1e-14 * np.abs(snapped).sum() or not box.fit_intercept
+    return snapped if sums and box.quality(snapped, new_e) <= min(tol, box.quality(c, e)) else c

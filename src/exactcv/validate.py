@@ -1,0 +1,193 @@
+"""``cross_validate``: the one door to all methods."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from time import perf_counter
+from typing import Any
+
+from . import inputs
+from .certificate import Certificate
+from .exceptions import NotExactWarning
+from .kernels import KernelFunction, kernel_matrix
+from .ledger import Ledger
+from .losses import hinge
+from .methods import check_loss, check_support, get_method
+from .parallel import Workers
+from .problem import Problem, Task
+from .result import CVResult, make_result
+
+__all__ = ["cross_validate"]
+
+OUTPUTS = ("error", "decision")
+
+
+def cross_validate(
+    X: Any,
+    y: Any,
+    *,
+    kernel: str | KernelFunction = "rbf",
+    gamma: float | str = "median",
+    degree: int = 3,
+    coef0: float = 0.0,
+    loss: str = "hinge",
+    Cs: Any = None,
+    lambdas: Any = None,
+    cv: Any = "loo",
+    groups: Any = None,
+    sample_weight: Any = None,
+    class_weight: Any = None,
+    fit_intercept: bool = True,
+    method: str = "exact",
+    output: str = "error",
+    n_jobs: int | None = None,
+    tol: float = 1e-8,
+    random_state: Any = None,
+    progress: bool = False,
+    approx: str | None = None,
+    n_components: int = 200,
+    memory_limit: int | float | str | None = None,
+) -> CVResult:
+    """Exact cross-validation of a kernel SVM over a whole regularisation path.
+
+    Solves, on all rows and on the training part of every fold, for every value of the grid,
+
+        min over f in H_K, b   1/2 ||f||^2 + C sum_i w_i L(y_i, b + f(x_i))
+
+    which is the papers' (1/n) sum_i w_i L + lambda ||f||^2 with C = 1 / (2 n lambda).
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or DataFrame of shape (n, p)
+        Sparse input is made dense.  With ``kernel="precomputed"`` the (n, n) kernel matrix.
+    y : array-like of shape (n,)
+        Labels of two classes, of any type; the larger in sort order is the positive class.
+    kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"} or callable
+        A callable is called once, as ``kernel(X, X)``.
+    gamma : float, "median", "scale" or "auto"
+        "median": 1 / median squared distance of all pairs of rows (the mean if the median is 0).
+        "scale" and "auto" as in scikit-learn.  All three are worked out once, on all rows, so
+        the kernel is the same in every fold.
+    degree, coef0 : int, float
+        For "poly" and "sigmoid".
+    loss : {"hinge", "squared_hinge", "logistic"}
+        Which losses a method has: ``exactcv.methods()``.
+    Cs, lambdas : array-like or float, optional
+        The grid, one or the other.  ``Cs`` holds in every fold, as in scikit-learn.  ``lambdas``
+        keeps lambda: a fold that trains on m rows has C = 1 / (2 m lambda), except in
+        leave-one-out, where the papers keep n.  n and m count rows, whatever their weights.  An
+        int ``lambdas`` is a number of points, log-uniform from e^6 to e^-6; the default is 50.
+    cv : "loo", int, splitter or iterable
+        An int is a stratified k-fold, shuffled only if ``random_state`` is given.  An iterable
+        yields (train, test) row numbers; test sets may overlap or leave rows out.
+    groups : array-like of shape (n,), optional
+        For splitters that use groups.
+    sample_weight : array-like of shape (n,), optional
+        Not negative.  A row of weight 0 takes no part in training but is tested.  Errors are
+        counted unweighted.
+    class_weight : dict or "balanced", optional
+        Multiplies ``sample_weight``.  "balanced" is n / (2 n_class), from all rows, once.
+    fit_intercept : bool
+    method : str
+        See ``exactcv.methods()``.
+    output : {"error", "decision"}
+        "error" decides each left-out label, often by proof alone, and is the fastest;
+        "decision" computes every left-out decision value.
+    n_jobs : int, optional
+        Threads; -1 is all processors.  The result does not depend on it.
+    tol : float
+        What the KKT violation and the duality gap of every solution must meet.
+    random_state : int, RandomState or None
+        For an int ``cv``.
+    progress : bool
+        Report the steps on standard error.
+    approx, n_components :
+        Low-rank kernels; not in this release.
+    memory_limit : int or str, optional
+        Bytes, or for example "2GB"; by default what the system has available.
+
+    Returns
+    -------
+    CVResult
+
+    Examples
+    --------
+    >>> import exactcv
+    >>> X, y = exactcv.datasets.make_mixture(60, 4, random_state=0)
+    >>> result = exactcv.cross_validate(X, y, Cs=[0.1, 1.0, 10.0], cv=5)
+    >>> result.error.shape, result.certificate.exact
+    ((3,), True)
+    """
+    start = perf_counter()
+    get_method(method)
+    check_loss(method, loss)
+    inputs.check_approx(approx)
+    chosen_kernel = inputs.check_kernel(kernel, gamma, degree, coef0)
+    fit_intercept = inputs.check_flag("fit_intercept", fit_intercept)
+    want_decision = inputs.check_choice("output", output, OUTPUTS) == "decision"
+    tol = inputs.check_positive("tol", tol)
+    n_threads = inputs.check_n_threads(n_jobs)
+    say = _reporter(inputs.check_flag("progress", progress))
+    data = inputs.read_data(X, y, chosen_kernel, sample_weight, class_weight, memory_limit)
+    grid = inputs.make_grid(Cs, lambdas, len(data.y))
+    folds = inputs.check_folds(cv, data, groups, random_state)
+    check_support(method, folds, fit_intercept)
+
+    with Workers(n_threads) as workers:
+        say(f"kernel matrix, {len(data.y)} rows")
+        before_kernel = perf_counter()
+        K, gamma_used = kernel_matrix(data.X, chosen_kernel, workers)
+        timings = {"kernel": perf_counter() - before_kernel}
+        problem = Problem(K, data.y, data.weight, hinge(data.y), fit_intercept)
+        task = Task(problem, folds, grid, want_decision, tol, n_threads)
+        ledger = Ledger(task)
+        say(f"method {method!r}, {len(grid)} grid points, {len(folds)} folds")
+        before_run = perf_counter()
+        stats = dict(get_method(method).run(task, ledger, workers))
+        seconds = perf_counter() - before_run
+    timings |= _split_time(seconds, stats.pop("timings", {}), ledger.seconds / n_threads)
+    certificate = _certify(ledger)
+    timings["total"] = perf_counter() - start
+    say("done")
+    return make_result(
+        task,
+        ledger,
+        certificate,
+        stats,
+        timings,
+        classes=data.classes,
+        method=method,
+        loss=loss,
+        gamma=gamma_used,
+    )
+
+
+def _reporter(on: bool) -> Any:
+    def say(text: str) -> None:
+        if on:
+            print(f"exactcv: {text}", file=sys.stderr, flush=True)
+
+    return say
+
+
+def _split_time(
+    seconds: float, by_method: dict[str, float], certificate: float
+) -> dict[str, float]:
+    """What the method timed itself; what it did not is counted as time for folds."""
+    path = float(by_method.get("path", 0.0))
+    folds = float(by_method.get("folds", max(seconds - path - certificate, 0.0)))
+    return {"path": path, "folds": folds, "certificate": certificate}
+
+
+def _certify(ledger: Ledger) -> Certificate:
+    """The ledger's verdict, said aloud when it is not good."""
+    certificate = ledger.certificate()
+    if not certificate.exact:
+        warnings.warn(
+            f"{len(certificate.unresolved)} of {ledger.kkt.size} solutions do not meet "
+            f"tol={certificate.tol:g}; see result.certificate.unresolved",
+            NotExactWarning,
+            stacklevel=3,
+        )
+    return certificate

@@ -1,0 +1,274 @@
+"""The judge passes right solutions and fails wrong ones, by the condition meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from _problems import BUILDERS, mixture, weighted
+
+from exactcv._core import reference
+from exactcv.certificate import Certificate, RowTable, implied_accuracy, judge, residuals
+from exactcv.losses import PiecewiseLinear, hinge
+from exactcv.smo import solve
+
+TOL = 1e-8
+C = 0.5
+OUT = np.array([3])
+
+
+@pytest.fixture(scope="module")
+def right() -> dict[str, Any]:
+    """A certified solution with free coefficients and both kinds of bound, row 3 left out."""
+    small = mixture(40, 5, seed=3)
+    loss = hinge(small.y)
+    box = C * small.weight
+    solution = solve(small.K, loss, box, np.setdiff1d(np.arange(40), OUT), tol=1e-12)
+    size = np.abs(solution.coef)
+    free = np.flatnonzero((size > 0.05 * C) & (size < 0.95 * C))
+    assert len(free) >= 2 and (size == C).any() and (size == 0).any()
+    return {
+        "K": small.K, "loss": loss, "C": box, "coef": solution.coef,
+        "intercept": solution.intercept, "left_out": OUT, "free": free,
+    }  # fmt: skip
+
+
+def figures(right: dict[str, Any], **changed: Any) -> tuple[float, float]:
+    args = {k: v for k, v in right.items() if k != "free"} | changed
+    return residuals(**args)
+
+
+def natural_residual(right: dict[str, Any], coef: np.ndarray, b: float) -> float:
+    """Straight from the definition: the hinge's prox by brute force over a fine grid of cases."""
+    worst = 0.0
+    u = right["K"] @ coef + b
+    for i in np.setdiff1d(np.arange(len(u)), right["left_out"]):
+        y, s = right["loss"].knots[i, 0], -coef[i] / right["C"][i]
+        z = u[i] + s
+        candidates = np.array([y, z, z + y])
+        value = 0.5 * (candidates - z) ** 2 + np.maximum(0, 1 - y * candidates)
+        worst = max(worst, abs(u[i] - candidates[np.argmin(value)]))
+    return worst / max(1.0, float(np.abs(np.delete(u, right["left_out"])).max()))
+
+
+def test_right_solution_passes(right: dict[str, Any]) -> None:
+    kkt, gap = figures(right)
+    assert kkt <= 1e-11 and gap <= 1e-11
+
+
+def test_coefficient_off_its_bound(right: dict[str, Any]) -> None:
+    coef = right["coef"].copy()
+    margin = right["loss"].knots[:, 0] * (right["K"] @ coef + right["intercept"])
+    i = int(np.argmin(margin))  # far on the wrong side: its coefficient must be C
+    coef[i] *= 1 - 1e-4
+    j = right["free"][0]
+    coef[j] += right["coef"][i] - coef[i]  # keep the sum
+    kkt, gap = figures(right, coef=coef)
+    assert kkt > 1e-6 and gap > TOL
+    assert kkt == pytest.approx(natural_residual(right, coef, right["intercept"]), rel=1e-6)
+
+
+def test_free_pair_moved(right: dict[str, Any]) -> None:
+    coef = right["coef"].copy()
+    i, j = right["free"][:2]
+    coef[i] += 1e-5
+    coef[j] -= 1e-5
+    kkt, gap = figures(right, coef=coef)
+    assert kkt > 1e-6 and gap > TOL
+    assert kkt == pytest.approx(natural_residual(right, coef, right["intercept"]), rel=1e-6)
+
+
+def test_outside_the_box(right: dict[str, Any]) -> None:
+    coef = right["coef"].copy()
+    i = int(np.argmax(np.abs(coef) == C))
+    coef[i] *= 1 + 1e-3
+    coef[right["free"][0]] -= coef[i] - right["coef"][i]
+    kkt, _ = figures(right, coef=coef)
+    assert kkt >= 1e-3 * (1 - 1e-6)
+
+
+def test_sum_broken(right: dict[str, Any]) -> None:
+    """The optimum without an intercept meets every condition but the sum."""
+    K, loss, box = right["K"], right["loss"], right["C"]
+    coef = solve(K, loss, box, fit_intercept=False, tol=1e-12).coef
+    assert max(residuals(K, loss, box, coef, 0.0, fit_intercept=False)) <= 1e-11
+    kkt, gap = residuals(K, loss, box, coef, 0.0)
+    assert gap <= 1e-11
+    assert kkt == pytest.approx(abs(coef.sum()) / np.abs(coef).sum(), rel=1e-9)
+    assert kkt > 1e-3
+
+
+def test_intercept_moved(right: dict[str, Any]) -> None:
+    kkt, gap = figures(right, intercept=right["intercept"] + 1e-5)
+    assert kkt > 1e-6 and gap > TOL
+
+
+def test_intercept_where_there_is_none(right: dict[str, Any]) -> None:
+    kkt, _ = figures(right, fit_intercept=False, intercept=1e-5)
+    assert kkt >= 1e-5
+
+
+def test_left_out_row_given_weight(right: dict[str, Any]) -> None:
+    coef = right["coef"].copy()
+    coef[OUT] = 1e-5
+    coef[right["free"][0]] -= 1e-5
+    kkt, _ = figures(right, coef=coef)
+    assert kkt >= 1e-5 / C * (1 - 1e-9)
+
+
+def test_row_without_weight_given_a_coefficient() -> None:
+    small = weighted(40)
+    box = C * small.weight
+    solution = solve(small.K, hinge(small.y), box)
+    i = int(np.flatnonzero(box == 0)[0])
+    coef = solution.coef.copy()
+    assert residuals(small.K, hinge(small.y), box, coef, solution.intercept)[0] <= 1e-10
+    coef[i] = 1e-6
+    kkt, _ = residuals(small.K, hinge(small.y), box, coef, solution.intercept)
+    assert kkt >= 1e-6 / box.max() * (1 - 1e-9)
+
+
+def test_solution_of_another_C_fails(right: dict[str, Any]) -> None:
+    assert max(figures(right, C=right["C"] * 1.001)) > 1e-5
+
+
+def test_left_out_row_put_back_fails(right: dict[str, Any]) -> None:
+    """The solution without row 3 is not the solution with it (row 3 is a support vector)."""
+    assert max(figures(right, left_out=None)) > 1e-3
+
+
+@pytest.mark.parametrize("b", [0.0, 1.0, -1.0, 0.3])
+def test_all_zero_fails(right: dict[str, Any], b: float) -> None:
+    kkt, gap = figures(right, coef=np.zeros_like(right["coef"]), intercept=b)
+    assert kkt > 0.1 and gap > 0.1
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_not_finite(right: dict[str, Any], bad: float) -> None:
+    coef = right["coef"].copy()
+    coef[int(np.argmax(coef == 0))] = bad
+    assert figures(right, coef=coef)[0] == np.inf
+    assert figures(right, intercept=bad)[0] == np.inf
+    K = right["K"].copy()
+    K[0, int(np.argmax(coef != 0))] = bad
+    assert figures(right, K=K)[0] == np.inf
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_gap_is_primal_minus_dual(name: str) -> None:
+    """For any feasible point, not only optimal ones."""
+    small = BUILDERS[name]()
+    rng = np.random.default_rng(1)
+    loss, box = hinge(small.y), 2.0 * small.weight
+    plus, minus = small.y > 0, small.y < 0
+    coef = rng.uniform(0, 1, len(box)) * box * small.y
+    total = min(coef[plus].sum(), -coef[minus].sum())
+    coef[plus] *= total / coef[plus].sum()
+    coef[minus] *= -total / coef[minus].sum()
+    b, used = 0.3, box > 0
+    quadratic, s = coef @ small.K @ coef, np.zeros_like(box)
+    s[used] = -coef[used] / box[used]
+    s = np.clip(s, loss.slopes[:, 0], loss.slopes[:, 1])
+    primal = 0.5 * quadratic + box @ loss.value(small.K @ coef + b)
+    dual = -0.5 * quadratic - box @ loss.conjugate(s)
+    _, gap = residuals(small.K, loss, box, coef, b)
+    assert gap == pytest.approx((primal - dual) / primal, rel=1e-9)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("name", BUILDERS)
+def test_compiled_judge_equals_twin(name: str, fit_intercept: bool) -> None:
+    small = BUILDERS[name](53)
+    n = len(small.y)
+    rng = np.random.default_rng(2)
+    coef = rng.normal(size=(6, n)) * np.where(small.weight > 0, 1.0, rng.integers(2, size=(6, n)))
+    b, Cs = rng.normal(size=6), 10.0 ** rng.uniform(-2, 2, 6)
+    own = np.array([0, 1, n - 1, n // 2, -1, 8], dtype=np.intp)
+    loss = hinge(small.y)
+    h = coef @ small.K
+    got = judge(h, coef, b, Cs, RowTable.of(loss, small.weight), fit_intercept, own)
+    for k in range(6):
+        box = Cs[k] * small.weight
+        if own[k] >= 0:
+            box[own[k]] = 0.0
+        want = reference.tally(h[k], coef[k], b[k], box, loss, fit_intercept)
+        # The twin brings s into its box for the gap; the compiled pass only cuts it at zero.
+        assert got[k, [0, 2]] == pytest.approx([want.kkt, want.primal], rel=1e-10)
+        inside = coef[k] * small.y >= 0
+        if inside.all() and (np.abs(coef[k]) <= box).all():
+            assert got[k, 1] == pytest.approx(want.gap, rel=1e-10)
+
+
+def two_knots(centre: np.ndarray, width: float) -> PiecewiseLinear:
+    """The epsilon-insensitive loss."""
+    n = len(centre)
+    return PiecewiseLinear(
+        np.column_stack([centre - width, centre + width]), np.tile([-1.0, 0.0, 1.0], (n, 1))
+    )
+
+
+def test_several_knots_in_general() -> None:
+    """Residual zero exactly at subgradients; gap equal to the definition; two equal knots = one."""
+    rng = np.random.default_rng(4)
+    loss = two_knots(rng.normal(size=200), 0.5)
+    u, s = 2 * rng.normal(size=200), rng.uniform(-1, 1, size=200)
+    direct = loss.value(u) + loss.conjugate(s) - s * u
+    assert reference.fenchel_young(u, s, loss.knots, loss.slopes) == pytest.approx(
+        direct, abs=1e-13
+    )
+    for value, slope in [(0.0, 0.0), (0.5, 0.4), (-0.5, -0.4), (3.0, 1.0), (-0.6, -1.0)]:
+        one = two_knots(np.zeros(1), 0.5)
+        args = np.array([value]), np.array([-slope]), 0.0, np.ones(1), one, False
+        assert reference.tally(*args).kkt == pytest.approx(0.0, abs=1e-15)
+        off = np.array([value - 0.1]), np.array([-slope + 0.1]), 0.0, np.ones(1), one, False
+        assert reference.tally(*off).kkt >= 0.03
+    y = np.array([1.0, -1.0, 1.0])
+    single = hinge(y)
+    double = PiecewiseLinear(
+        np.repeat(single.knots, 2, axis=1),
+        np.column_stack([single.slopes[:, 0], single.slopes.mean(axis=1), single.slopes[:, 1]]),
+    )
+    h, coef = np.array([0.4, 1.3, 0.9]), np.array([0.3, -0.1, 0.7])
+    for b in (-1.0, 0.0, 0.6):
+        one_knot = reference.tally(h, coef, b, np.ones(3), single, True)
+        assert reference.tally(h, coef, b, np.ones(3), double, True) == pytest.approx(one_knot)
+
+
+def test_judge_takes_several_knots() -> None:
+    rng = np.random.default_rng(5)
+    loss = two_knots(rng.normal(size=10), 0.2)
+    h, coef = rng.normal(size=(2, 10)), rng.uniform(-1, 1, size=(2, 10))
+    rows = RowTable.of(loss, np.ones(10), np.array([4]))
+    out = judge(h, coef, np.zeros(2), np.array([2.0, 3.0]), rows, False)
+    box = np.full(10, 3.0)
+    box[4] = 0.0
+    assert tuple(out[1]) == reference.tally(h[1], coef[1], 0.0, box, loss, False)
+
+
+def test_implied_accuracy_holds() -> None:
+    """Two poor solutions of one problem differ by no more than their gaps allow."""
+    small = mixture(40, 5)
+    loss, box = hinge(small.y), np.full(40, 2.0)
+    rows = RowTable.of(loss, box)
+    found = []
+    for tol in (1e-1, 1e-3):
+        coef = solve(small.K, loss, box, tol=1e-12).coef
+        noise = np.random.default_rng(int(1 / tol)).normal(size=40) * tol
+        coef = np.clip(coef + noise - noise.mean(), np.minimum(0, 2 * small.y),
+                       np.maximum(0, 2 * small.y))  # fmt: skip
+        coef[np.argmax(np.abs(np.abs(coef) - 1) < 0.5)] -= coef.sum()
+        h = np.ascontiguousarray((coef @ small.K)[None])
+        gaps = [judge(h, coef[None], np.array([b]), np.ones(1), rows, True)[0, 1]
+                for b in np.linspace(-2, 2, 401)]  # fmt: skip
+        found.append((h[0], min(gaps)))
+    (h1, g1), (h2, g2) = found
+    assert np.abs(h1 - h2).max() <= implied_accuracy(g1, g2, small.K.diagonal().max())
+    assert implied_accuracy(g1, g2, 1.0) < 10
+
+
+def test_certificate_says_so_in_one_line() -> None:
+    good = Certificate(np.array([1e-12]), np.array([1e-11]), True, [], 1e-8)
+    assert str(good) == "exact: KKT violation 1.0e-12, duality gap 1.0e-11 (tolerance 1e-08)"
+    bad = Certificate(np.array([1e-3]), np.array([1e-11]), False, [(0, 4)], 1e-8)
+    assert str(bad).startswith("NOT exact") and "1 unresolved" in str(bad)

@@ -1,0 +1,192 @@
+"""Kernel matrices against scikit-learn's, and what is refused."""
+
+from __future__ import annotations
+
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+from sklearn.metrics import pairwise
+
+from exactcv import kernels
+from exactcv.exceptions import InputError, MemoryLimitError, NotPSDWarning
+from exactcv.kernels import Kernel, kernel_matrix, median_gamma
+from exactcv.memory import available_memory, check_memory, parse_bytes
+from exactcv.parallel import Workers
+
+
+@pytest.fixture
+def X() -> np.ndarray:
+    return np.random.default_rng(1).normal(size=(300, 7)) + 5.0
+
+
+REFERENCES = {
+    "rbf": lambda X: pairwise.rbf_kernel(X, gamma=0.3),
+    "laplacian": lambda X: pairwise.laplacian_kernel(X, gamma=0.3),
+    "poly": lambda X: pairwise.polynomial_kernel(X, degree=4, gamma=0.3, coef0=0.5),
+    "sigmoid": lambda X: pairwise.sigmoid_kernel(X, gamma=0.3, coef0=0.5),
+    "linear": pairwise.linear_kernel,
+}
+
+
+@pytest.mark.filterwarnings("ignore::exactcv.NotPSDWarning")
+@pytest.mark.parametrize("name", REFERENCES)
+def test_matches_scikit_learn_and_is_symmetric_to_the_bit(X: np.ndarray, name: str) -> None:
+    K, gamma = kernel_matrix(X, Kernel(name, gamma=0.3, degree=4, coef0=0.5))
+    np.testing.assert_allclose(K, REFERENCES[name](X), rtol=1e-12, atol=1e-12)
+    assert (K == K.T).all()
+    assert K.flags.c_contiguous
+    assert K.dtype == np.float64
+    assert gamma == (None if name == "linear" else 0.3)
+
+
+@pytest.mark.filterwarnings("ignore::exactcv.NotPSDWarning")
+@pytest.mark.parametrize("name", REFERENCES)
+def test_threads_give_the_same_bits(X: np.ndarray, name: str) -> None:
+    kernel = Kernel(name, gamma="median")
+    with Workers(1) as one, Workers(2) as two:
+        first, second = kernel_matrix(X, kernel, one)[0], kernel_matrix(X, kernel, two)[0]
+    assert (first == second).all()
+
+
+@pytest.mark.parametrize(("n", "p"), [(2, 1), (3, 2), (40, 3), (255, 2), (257, 2), (700, 5)])
+def test_median_gamma_is_exact(n: int, p: int) -> None:
+    X = np.random.default_rng(n).normal(size=(n, p))
+    expected = 1.0 / np.median(pdist(X, "sqeuclidean"))
+    assert median_gamma(X) == pytest.approx(expected, rel=1e-12)
+    assert kernel_matrix(X, Kernel("poly"))[1] == median_gamma(X)
+
+
+def test_median_survives_a_bracket_that_misses(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    expected = median_gamma(X)
+    monkeypatch.setattr(kernels, "_bracket", lambda D: (0.0, 1e-6))
+    assert median_gamma(X) == expected
+    monkeypatch.setattr(kernels, "_bracket", lambda D: (1e6, 1e7))
+    assert median_gamma(X) == expected
+
+
+def test_median_of_heavily_tied_distances() -> None:
+    X = np.random.default_rng(0).integers(0, 2, size=(500, 3)).astype(float)
+    assert median_gamma(X) == pytest.approx(1.0 / np.median(pdist(X, "sqeuclidean")))
+
+
+def test_zero_median_falls_back_to_the_mean_and_equal_rows_to_one() -> None:
+    X = np.zeros((10, 1))
+    X[0] = 3.0
+    assert median_gamma(X) == pytest.approx(45 / (9 * 9.0))
+    assert median_gamma(np.ones((5, 2))) == 1.0
+
+
+def test_scale_and_auto_follow_scikit_learn(X: np.ndarray) -> None:
+    assert kernel_matrix(X, Kernel("rbf", gamma="scale"))[1] == pytest.approx(1 / (7 * X.var()))
+    assert kernel_matrix(X, Kernel("rbf", gamma="auto"))[1] == pytest.approx(1 / 7)
+    assert kernel_matrix(np.ones((3, 2)), Kernel("rbf", gamma="scale"))[1] == 1.0
+
+
+def test_far_from_the_origin_distances_keep_their_digits() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    near, far = (kernel_matrix(X + shift, Kernel("rbf", gamma=1.0))[0] for shift in (0.0, 1e5))
+    np.testing.assert_allclose(near, far, atol=1e-9)
+
+
+def test_only_one_matrix_is_allocated() -> None:
+    X = np.random.default_rng(0).normal(size=(1500, 5))
+    tracemalloc.start()
+    K, _ = kernel_matrix(X, Kernel())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.3 * K.nbytes
+
+
+def test_exact_precomputed_matrix_is_used_as_it_is(X: np.ndarray) -> None:
+    K = kernel_matrix(X, Kernel())[0]
+    assert kernel_matrix(K, Kernel("precomputed"))[0] is K
+
+
+def test_rounding_in_a_precomputed_matrix_is_symmetrised(X: np.ndarray) -> None:
+    K = kernel_matrix(X, Kernel())[0]
+    K[3, 280] += 1e-13
+    used = kernel_matrix(K, Kernel("precomputed"))[0]
+    assert used is not K
+    assert (used == used.T).all()
+
+
+def test_callable_kernel(X: np.ndarray) -> None:
+    K, gamma = kernel_matrix(X, Kernel(pairwise.linear_kernel))
+    np.testing.assert_allclose(K, X @ X.T)
+    assert gamma is None
+    with pytest.raises(InputError, match=r"kernel function's result has shape \(300,\)"):
+        kernel_matrix(X, Kernel(lambda A, B: A[:, 0]))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_not_finite_precomputed_matrix_is_refused(X: np.ndarray, value: float) -> None:
+    K = kernel_matrix(X, Kernel())[0]
+    K[2, 290] = K[290, 2] = value
+    with pytest.raises(InputError, match="NaN or infinity"):
+        kernel_matrix(K, Kernel("precomputed"))
+
+
+def test_asymmetric_matrix_is_refused_and_the_place_named(X: np.ndarray) -> None:
+    K = kernel_matrix(X, Kernel())[0]
+    K[2, 290] = 3.0
+    with pytest.raises(InputError, match=r"not symmetric: entry \(2, 290\) is 3"):
+        kernel_matrix(K, Kernel("precomputed"))
+
+
+def test_indefinite_kernels_warn_and_singular_ones_do_not() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(60, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernel_matrix(A @ A.T, Kernel("precomputed"))
+        kernel_matrix(np.zeros((4, 4)), Kernel("precomputed"))
+        kernel_matrix(A, Kernel("poly", gamma=1.0, coef0=1.0))
+    with pytest.warns(NotPSDWarning, match="not positive semidefinite"):
+        kernel_matrix(A @ A.T - 0.1 * np.eye(60), Kernel("precomputed"))
+    with pytest.warns(NotPSDWarning):
+        kernel_matrix(A, Kernel("poly", gamma=1.0, degree=2, coef0=-1.0))
+    with pytest.warns(NotPSDWarning):
+        kernel_matrix(A, Kernel("sigmoid", gamma=1.0, coef0=-1.0))
+
+
+def test_large_indefinite_matrix_is_tested_on_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "_PSD_ROWS", 20)
+    with pytest.warns(NotPSDWarning):
+        kernel_matrix(-np.eye(50), Kernel("precomputed"))
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("name", ["rbf", "poly", "linear"])
+def test_overflow_is_an_input_error(name: str) -> None:
+    X = np.array([[1e200, 0.0], [-1e200, 1.0], [0.0, 2.0]])
+    with pytest.raises(InputError, match="overflow"):
+        kernel_matrix(X, Kernel(name, gamma=1.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("2GB", 2 * 10**9), ("1.5 GiB", 3 * 2**29), ("10", 10), (7.0, 7)]
+)
+def test_memory_sizes(text: str | float, size: int) -> None:
+    assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("bad", ["two", "-1GB", 0, -5, True, None, "1XB", float("nan"), "1.2.3MB"])
+def test_bad_memory_sizes(bad: object) -> None:
+    with pytest.raises(InputError, match="memory_limit"):
+        parse_bytes(bad)  # type: ignore[arg-type]
+
+
+def test_memory_limit_names_size_limit_and_alternative() -> None:
+    with pytest.raises(MemoryLimitError, match=r"takes 80\.0 MB .* 24\.0 MB; .* 1000 rows") as info:
+        check_memory(3162, "24MB") or check_memory(3163, "24MB")
+    assert "nystroem" in str(info.value)
+
+
+def test_available_memory_is_the_default_limit() -> None:
+    assert (available_memory() or 1) > 0
+    with pytest.raises(MemoryLimitError, match="memory available"):
+        check_memory(10**7)

@@ -1,0 +1,208 @@
+"""The working-set solver against a QP solver, its twin, the judge, and the intercept rule."""
+
+from __future__ import annotations
+
+import clarabel
+import numpy as np
+import pytest
+from _problems import BUILDERS, FloatArray, Small, mixture, weighted
+from scipy import sparse
+
+from exactcv._core import _smo, reference
+from exactcv.certificate import residuals
+from exactcv.intercept import canonical_intercept, intercept_limits
+from exactcv.losses import PiecewiseLinear, hinge
+from exactcv.parallel import Cancelled
+from exactcv.smo import solve
+
+HARD_C = [1e-6, 1e-2, 1.0, 1e2, 1e4]
+
+
+def clarabel_objective(small: Small, C: float, fit_intercept: bool) -> float:
+    """The dual optimum by an interior-point method that is not ours."""
+    used = small.weight > 0
+    K, y, box = small.K[np.ix_(used, used)], small.y[used], C * small.weight[used]
+    n = len(y)
+    bounds = sparse.vstack([sparse.eye(n), -sparse.eye(n)])
+    limits = np.r_[np.maximum(0, y * box), np.maximum(0, -y * box)]
+    cones = [clarabel.NonnegativeConeT(2 * n)]
+    if fit_intercept:
+        bounds = sparse.vstack([np.ones((1, n)), bounds])
+        limits = np.r_[0.0, limits]
+        cones = [clarabel.ZeroConeT(1), *cones]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
+    P, A = sparse.csc_matrix(np.triu(K)), sparse.csc_matrix(bounds)
+    answer = clarabel.DefaultSolver(P, -y, A, limits, cones, settings).solve()
+    assert "Solved" in str(answer.status)
+    return -float(answer.obj_val)
+
+
+def primal_objective(small: Small, C: float, coef: FloatArray, b: float) -> float:
+    h = small.K @ coef
+    return float(0.5 * coef @ h + C * small.weight @ np.maximum(0, 1 - small.y * (h + b)))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("name", BUILDERS)
+def test_objective_agrees_with_clarabel(name: str, C: float, fit_intercept: bool) -> None:
+    small = BUILDERS[name](36)
+    solution = solve(small.K, hinge(small.y), C * small.weight, fit_intercept=fit_intercept)
+    ours = primal_objective(small, C, solution.coef, solution.intercept)
+    assert ours == pytest.approx(clarabel_objective(small, C, fit_intercept), rel=1e-8)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("C", HARD_C)
+@pytest.mark.parametrize("name", BUILDERS)
+def test_certified_to_1e_10(name: str, C: float, fit_intercept: bool) -> None:
+    for n, seed in ((60, 1), (150, 2)):
+        small = BUILDERS[name](n, seed=seed)
+        box, loss = C * small.weight, hinge(small.y)
+        solution = solve(small.K, loss, box, fit_intercept=fit_intercept, tol=1e-10)
+        kkt, gap = residuals(
+            small.K, loss, box, solution.coef, solution.intercept, fit_intercept=fit_intercept
+        )
+        assert solution.converged
+        assert kkt <= 1e-10 and gap <= 1e-10
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("name", BUILDERS)
+def test_compiled_steps_equal_twin(name: str, fit_intercept: bool) -> None:
+    small = BUILDERS[name](40)
+    rows = np.flatnonzero(small.weight > 0)[1::2].astype(np.intp)
+    y, box = small.y[rows].copy(), 3.0 * small.weight[rows]
+    # Two classes again, whatever the builder's pattern of labels.
+    y[: len(y) // 2] *= -1
+    lower, upper = np.minimum(0, y * box), np.maximum(0, y * box)
+    diagonal = small.K[rows, rows]
+    c, e, twin_c, twin_e = np.zeros(len(rows)), y.copy(), np.zeros(len(rows)), y.copy()
+    # Few steps: after many, rounding may break a tie the other way.
+    fixed, rule = (small.K, rows, diagonal, lower, upper), (fit_intercept, 1e-6, 12)
+    ours = _smo.smo_steps(*fixed, c, e, *rule, np.zeros(1, dtype=np.int32))
+    twin = reference.smo_steps(*fixed, twin_c, twin_e, *rule)
+    assert ours == pytest.approx(twin, rel=1e-10)
+    assert e == pytest.approx(twin_e, abs=1e-11)
+    if name != "duplicates":  # which of three equal rows moves is a tie
+        assert c == pytest.approx(twin_c, abs=1e-11)
+    again = np.empty(len(rows))
+    _smo.gradient(small.K, rows, y, c, again)
+    assert again == pytest.approx(reference.gradient(small.K, rows, y, c), abs=1e-12)
+    assert again == pytest.approx(e, abs=1e-11)
+
+
+def test_only_training_rows_take_part() -> None:
+    small = weighted(50)
+    train = np.setdiff1d(np.arange(50), [0, 7, 8])
+    loss = hinge(small.y)
+    solution = solve(small.K, loss, small.weight, train)
+    part = solve(
+        np.ascontiguousarray(small.K[np.ix_(train, train)]),
+        PiecewiseLinear(loss.knots[train], loss.slopes[train]),
+        small.weight[train],
+    )
+    assert solution.coef[[0, 7, 8]].tolist() == [0, 0, 0]
+    assert solution.coef[small.weight == 0].tolist() == [0] * 5
+    assert solution.coef[train] == pytest.approx(part.coef, abs=1e-10)
+    assert solution.intercept == pytest.approx(part.intercept, abs=1e-10)
+
+
+def test_warm_start_gives_the_same_answer_sooner() -> None:
+    small = mixture(80)
+    loss, box = hinge(small.y), np.full(80, 5.0)
+    cold = solve(small.K, loss, box)
+    warm = solve(small.K, loss, box, start=cold.coef)
+    assert warm.coef == pytest.approx(cold.coef, abs=1e-9)
+    assert warm.iterations < cold.iterations / 4
+
+
+def test_indefinite_kernel_ends_with_an_answer() -> None:
+    rng = np.random.default_rng(0)
+    K = rng.normal(size=(40, 40))
+    y = np.where(np.arange(40) < 20, 1.0, -1.0)
+    for fit_intercept in (True, False):
+        solution = solve(
+            (K + K.T) / 2, hinge(y), np.ones(40), fit_intercept=fit_intercept, max_iter=20_000
+        )
+        assert np.isfinite(solution.coef).all()
+        assert np.abs(solution.coef).max() <= 1.0
+
+
+def test_iteration_limit_is_reported() -> None:
+    small = mixture(80)
+    solution = solve(small.K, hinge(small.y), np.full(80, 100.0), max_iter=3)
+    assert not solution.converged and solution.iterations == 3
+
+
+def test_cancel() -> None:
+    small = mixture(30)
+    with pytest.raises(Cancelled):
+        solve(small.K, hinge(small.y), np.ones(30), cancel=np.ones(1, dtype=np.int32))
+
+
+def test_pinball_loss() -> None:
+    """One knot, other slopes: the residual of a quantile fit, judged by the certificate."""
+    small = mixture(40, 5)
+    target = np.random.default_rng(3).normal(size=40)
+    loss = PiecewiseLinear(target[:, None].copy(), np.tile([-0.3, 0.7], (40, 1)))
+    solution = solve(small.K, loss, np.full(40, 2.0), tol=1e-10)
+    kkt, gap = residuals(small.K, loss, np.full(40, 2.0), solution.coef, solution.intercept)
+    assert max(kkt, gap) <= 1e-10
+
+
+def test_two_knots_are_refused() -> None:
+    loss = PiecewiseLinear(np.zeros((2, 2)), np.tile([-1.0, 0.0, 1.0], (2, 1)))
+    with pytest.raises(NotImplementedError, match="one knot"):
+        solve(np.eye(2), loss, np.ones(2))
+
+
+class TestInterceptRule:
+    """The optimal intercepts form an interval; the rule is its midpoint."""
+
+    def test_no_free_coefficient_gives_the_midpoint(self) -> None:
+        # Tiny C, balanced classes: every coefficient at its bound, u = b + rounding.
+        small = mixture(40, 5)
+        solution = solve(small.K, hinge(small.y), np.full(40, 1e-6))
+        assert np.abs(solution.coef).tolist() == [1e-6] * 40
+        h = small.K @ solution.coef
+        low = (-1 - h)[small.y < 0].max()
+        high = (1 - h)[small.y > 0].min()
+        assert solution.intercept == pytest.approx((low + high) / 2, abs=1e-12)
+
+    def test_a_free_coefficient_lies_on_its_knot(self) -> None:
+        small = mixture(41, 5)
+        solution = solve(small.K, hinge(small.y), np.ones(41))
+        free = (np.abs(solution.coef) > 1e-6) & (np.abs(solution.coef) < 1 - 1e-6)
+        assert free.any()
+        u = small.K @ solution.coef + solution.intercept
+        assert u[free] == pytest.approx(small.y[free], abs=1e-10)
+
+    def test_one_class_takes_the_end_that_exists(self) -> None:
+        for sign in (1.0, -1.0):
+            y = np.full(3, sign)
+            solution = solve(np.eye(3), hinge(y), np.ones(3))
+            assert solution.coef.tolist() == [0, 0, 0] and solution.intercept == sign
+
+    def test_coefficient_close_to_its_bound_counts_as_there(self) -> None:
+        y = np.array([1.0, -1.0])
+        loss, train = hinge(y), np.arange(2)
+        levels = loss.coefficient_levels(np.ones(2))
+        at = np.array([1.0, -1.0])
+        for coef in (at, at * (1 - 1e-12)):
+            assert intercept_limits(np.zeros(2), coef, levels, loss, train) == (-1.0, 1.0)
+        assert canonical_intercept(np.zeros(2), at * (1 - 1e-6), levels, loss, train) == 0.0
+        low, high = intercept_limits(np.zeros(2), at * (1 - 1e-6), levels, loss, train)
+        assert (low, high) == (1.0, -1.0)  # no intercept suits both: not a solution
+
+    def test_two_knots(self) -> None:
+        """Level 0 between the knots limits b on both sides."""
+        loss = PiecewiseLinear(np.array([[-0.5, 0.5], [0.0, 2.0]]), np.tile([-1.0, 0, 1], (2, 1)))
+        levels = loss.coefficient_levels(np.ones(2))
+        limits = intercept_limits(np.zeros(2), np.zeros(2), levels, loss, np.arange(2))
+        assert limits == (0.0, 0.5)
+        assert canonical_intercept(
+            np.zeros(2), np.array([0.0, 0.3]), levels, loss, np.arange(2)
+        ) == pytest.approx(0.0)
