@@ -7,17 +7,24 @@ between blocks of work the workers look themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from functools import cache
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 __all__ = ["Cancelled", "Workers"]
 
 Item = TypeVar("Item")
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The libraries in use; NumPy and SciPy have loaded them by now, and looking takes a while."""
+    return ThreadpoolController()
 
 
 class Cancelled(Exception):
@@ -36,7 +43,7 @@ class Workers:
         self.cancel = np.zeros(1, dtype=np.int32)
 
     def __enter__(self) -> Self:
-        self._limits = threadpool_limits(limits=1, user_api="blas")
+        self._limits = _blas().limit(limits=1, user_api="blas")
         self._pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="exactcv")
         return self
 
@@ -59,17 +66,16 @@ class Workers:
             return work(item)
 
         futures = [self._pool.submit(guarded, item) for item in items]
+        pending: set[Future[Any]] = set(futures)
         try:
-            pending: Sequence[Any] | set[Any] = futures
             while pending:
-                done, pending = wait(pending, timeout=0.5, return_when=FIRST_EXCEPTION)
-                if any(f.exception() is not None for f in done):
-                    break
+                # The short wait lets Ctrl-C through.
+                done, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
+                for future in done:
+                    future.result()
         except BaseException:
             self.cancel[0] = 1
             raise
-        for future in futures:
-            future.cancel()
         return [future.result() for future in futures]
 
     def run(self, work: Callable[[], Any]) -> Any:

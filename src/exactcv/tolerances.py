@@ -8,3 +8,17 @@ TIE = 1e-9
 # It decides whether any coefficient is strictly inside, and so whether the intercept is a point
 # or an interval (whose midpoint is then used).
 AT_BOUND = 1e-9
+
+# The engine solves again what misses this share of the caller's tolerance, so that what it returns
+# is better than what is asked for.
+POLISH = 0.1
+
+# The working-set solver, where the engine falls back on it.
+REFIT = 1e-10
+
+# A row has passed its knot when it is this far behind it, relative to the largest decision value.
+CROSSING = 1e-12
+
+# Rows whose pivot in a Cholesky factor is smaller than this, relative to the largest diagonal
+# entry, depend on the rows before them.
+DEPENDENT = 1e-9

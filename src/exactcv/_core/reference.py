@@ -176,3 +176,30 @@ def _choose_one(
     size = np.where(movable, np.abs(e), 0.0)
     gain = size**2 / np.maximum(diagonal, LEAST_CURVATURE)
     return int(np.argmax(gain)), -1, float(size.max())
+
+
+def walk(
+    knots: FloatArray,
+    levels: FloatArray,
+    state: NDArray[np.int8],
+    coef: FloatArray,
+    u: FloatArray,
+    who: NDArray[np.intp],
+    least: FloatArray,
+    most: FloatArray,
+) -> None:
+    """Twin of ``_bounds.walk``."""
+    for sign, mine in ((1, coef[who] > 0), (-1, coef[who] < 0)):
+        at_knot, segment = state % 2 == 1, state // 2
+        knot = np.where(at_knot | (sign < 0), segment, segment - 1)
+        rows = np.flatnonzero((state >= 0) & (knot >= 0) & (knot < knots.shape[1]))
+        distance = np.maximum(sign * (u[rows] - knots[rows, knot[rows]]), 0.0)
+        distance = np.where(at_knot[rows], 0.0, distance)
+        room = np.zeros(len(coef))
+        room[rows] = sign * (levels[rows, knot[rows] + (sign < 0)] - coef[rows])
+        target = np.abs(coef[who[mine]]) + np.where(at_knot[who[mine]], room[who[mine]], 0.0)
+        order = np.argsort(distance, kind="stable")
+        taken = np.cumsum(room[rows[order]])
+        distance = np.append(distance[order], np.inf)
+        least[mine] = distance[np.searchsorted(taken, target * (1 - 1e-9), side="left")]
+        most[mine] = distance[np.searchsorted(taken, target * (1 + 1e-9), side="right")]

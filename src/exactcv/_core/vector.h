@@ -108,18 +108,20 @@ static void exactcv_limits(const double *h, const double *c, const double *table
     double lows[EXACTCV_LANES], highs[EXACTCV_LANES];
     ptrdiff_t i, k;
 
+/* No branches, or gcc would not vectorise: a row that sets no limit is pushed out of the way. */
 #define EXACTCV_ROW(i, k)                                                                        \
     {                                                                                            \
-        const double s = -c[i] * (inverse[i] * inverse_C), slack = near * (s1[i] - s0[i]);       \
+        const double s = -c[i] * (inverse[i] * inverse_C);                                       \
+        const double slack = near * (s1[i] - s0[i]) + 1e-15;                                     \
         const double room = knot[i] - h[i];                                                      \
-        const double from = s - s0[i] > slack ? room : -INFINITY;                                \
-        const double to = s1[i] - s > slack ? room : INFINITY;                                   \
+        const double left = 1e300 * (s - s0[i] - slack), right = -1e300 * (s1[i] - s - slack);   \
+        const double from = EXACTCV_MIN(room, left), to = EXACTCV_MAX(room, right);              \
         lows[k] = EXACTCV_MAX(from, lows[k]);                                                    \
         highs[k] = EXACTCV_MIN(to, highs[k]);                                                    \
     }
     for (k = 0; k < EXACTCV_LANES; k++) {
-        lows[k] = -INFINITY;
-        highs[k] = INFINITY;
+        lows[k] = -1e300;
+        highs[k] = 1e300;
     }
     for (i = start; i + EXACTCV_LANES <= stop; i += EXACTCV_LANES)
         for (k = 0; k < EXACTCV_LANES; k++)
@@ -129,8 +131,8 @@ static void exactcv_limits(const double *h, const double *c, const double *table
 #undef EXACTCV_ROW
 
     for (k = 0; k < EXACTCV_LANES; k++) {
-        *low = EXACTCV_MAX(lows[k], *low);
-        *high = EXACTCV_MIN(highs[k], *high);
+        *low = lows[k] > -1e280 && lows[k] > *low ? lows[k] : *low;
+        *high = highs[k] < 1e280 && highs[k] < *high ? highs[k] : *high;
     }
 }
 

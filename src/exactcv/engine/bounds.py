@@ -14,137 +14,107 @@ Without an intercept nothing needs to be taken up: ||f' - f|| <= |c_j| ||phi_j||
 *The left-out value.*  Monotonicity of the subgradients gives  c_j (u_j - u'_j) >= ||f' - f||^2:
 a row moves away from its own side, never towards it.  This holds for every optimal intercept.
 
-*The intercept.*  b' minimises sum_{i != j} C_i L_i(h'_i + b), where no h'_i is further than
-delta = max_i |h'_i - h_i| from h_i.  With h' = h the minimisers are found by walking: b falls (for
-c_j > 0) until the rows whose knots it passes have taken up c_j.  With h' instead of h they are
-within delta of that.
+*The intercept.*  b' minimises sum_{i != j} C_i L_i(h'_i + b), so it is a weighted quantile of the
+values t_i - h'_i at which a row i meets a knot t_i.  With h instead of h' the quantile is found by
+walking: b falls (for c_j > 0) until the rows whose knots it passes have taken up c_j.  For any row
+k, h'_k + b' is the same quantile of  h'_k + t_i - h'_i, and each of these differs from what it is
+with h by  <f' - f, phi_k - phi_i>.  A quantile moves no more than its entries, so u'_k lies within
+|c_j| max_i ||phi_i - phi_j|| max_i ||phi_k - phi_i|| of where the walk puts it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import tolerances
+from .._core._bounds import walk
 from ..folds import IntArray
 from ..losses import FloatArray
 from ..problem import Problem
 from .path import StateArray
 
-__all__ = ["Reach", "Span", "walk"]
+__all__ = ["Reach", "Span", "labels_proved", "reach"]
 
 
 @dataclass(frozen=True)
 class Span:
-    """How far feature vectors are apart: all that the bounds need of K."""
+    """How far feature vectors are apart: all that the bounds need of K.
 
-    norm: FloatArray  # ||phi_j||
-    farthest: FloatArray  # at least max_i ||phi_i - phi_j||; with no intercept ||phi_j||
+    Per unit of |c_j|: ``own`` bounds what the move of f and b, the walk aside, does to row j
+    itself, ``others`` what it does to any row.
+    """
+
+    own: FloatArray
+    others: FloatArray
 
     @classmethod
     def of(cls, problem: Problem) -> Span:
-        diagonal = np.maximum(problem.diagonal, 0.0)
-        norm = np.sqrt(diagonal)
-        if not problem.fit_intercept:
-            return cls(norm, norm)
-        squared = diagonal + diagonal.max() - 2.0 * problem.K.min(axis=1)
-        return cls(norm, np.sqrt(np.maximum(squared, 0.0)))
+        square = np.maximum(problem.diagonal, 0.0)
+        if problem.fit_intercept:  # distances to the farthest row, from above
+            square = np.maximum(square + square.max() - 2.0 * problem.K.min(axis=1), 0.0)
+        return cls(square, np.sqrt(square * square.max()))
+
+
+class Solution(Protocol):
+    """What the bounds need of a full-data solution."""
+
+    @property
+    def state(self) -> StateArray: ...
+    @property
+    def coef(self) -> FloatArray: ...
+    @property
+    def u(self) -> FloatArray: ...
+    @property
+    def levels(self) -> FloatArray: ...
 
 
 @dataclass(frozen=True)
 class Reach:
-    """For rows j that are left out: where u'_j lies, and what other rows may experience."""
+    """For rows j that are left out, entry by entry: where u'_j lies, and what others experience.
 
-    low: FloatArray  # u'_j >= low
-    high: FloatArray  # u'_j <= high
-    fall: float  # no other row's u falls by more than this
-    rise: float  # or rises by more
-
-
-def walk(
-    problem: Problem,
-    state: StateArray,
-    levels: FloatArray,
-    coef: FloatArray,
-    u: FloatArray,
-    target: FloatArray,
-    sign: float,
-) -> tuple[FloatArray, FloatArray]:
-    """How far b must move, at least and at most, for others to take up each target weight.
-
-    ``sign`` is +1 when coefficients must rise (b falls), -1 when they must fall (b rises).
+    low, high : u'_j lies between them.
+    up : c_j > 0, so that u'_j <= u_j and b falls; else the other way.
+    drift, walked : no other row's u moves by more than drift + walked in the direction of b, and
+        by more than drift against it.
     """
-    knots, m = problem.loss.knots, problem.loss.n_knots
-    rows = np.arange(problem.n)
-    at_knot = (state >= 0) & (state % 2 == 1)
-    segment = state // 2
-    if sign > 0:  # u falls to the knot on the left, c rises to the level left of it
-        knot = np.where(at_knot, segment, segment - 1)
-        usable = (state >= 0) & (knot >= 0)
-        after = knot
-    else:
-        knot = segment
-        usable = (state >= 0) & (knot < m)
-        after = knot + 1
-    rows, knot, after = rows[usable], knot[usable], after[usable]
-    distance = np.where(at_knot[rows], 0.0, sign * (u[rows] - knots[rows, knot]))
-    room = sign * (levels[rows, after] - coef[rows])
-    order = np.argsort(distance, kind="stable")
-    distance = np.append(np.maximum(distance[order], 0.0), np.inf)
-    taken = np.cumsum(room[order])
-    slack = 1e-9 * target
-    least = distance[np.searchsorted(taken, target - slack, side="left")]
-    most = distance[np.searchsorted(taken, target + slack, side="right")]
-    return least, most
+
+    low: FloatArray
+    high: FloatArray
+    up: NDArray[np.bool_]
+    drift: FloatArray
+    walked: FloatArray
+
+    def farthest(self, mine: NDArray[np.bool_]) -> tuple[float, float]:
+        """How far any other row's u can fall and rise when one of ``mine`` is left out."""
+        drift, walked, up = self.drift[mine], self.walked[mine], self.up[mine]
+        fall = np.max(drift + np.where(up, walked, 0.0))
+        rise = np.max(drift + np.where(up, 0.0, walked))
+        return float(fall), float(rise)
 
 
-def reach(
-    problem: Problem,
-    span: Span,
-    state: StateArray,
-    levels: FloatArray,
-    coef: FloatArray,
-    u: FloatArray,
-    who: IntArray,
-) -> Reach:
+def reach(problem: Problem, span: Span, full: Solution, who: IntArray) -> Reach:
     """Bounds for leaving out each of the rows ``who`` (all with a coefficient)."""
-    size = np.abs(coef[who])
-    shift = size * span.farthest[who]
-    own, others = shift * span.norm[who], shift * span.norm.max()
-    up = coef[who] > 0
+    size, up = np.abs(full.coef[who]), full.coef[who] > 0
+    own, others = size * span.own[who], size * span.others[who]
     least, most = np.zeros(len(who)), np.zeros(len(who))
     if problem.fit_intercept:
-        for sign, mine in ((1.0, up), (-1.0, ~up)):
-            if mine.any():
-                # A row at a knot is among those that could take weight up: not from itself.
-                rows = who[mine]
-                top = np.where(sign > 0, levels[rows, state[rows] // 2], 0.0)
-                bottom = levels[rows, np.minimum(state[rows] // 2 + 1, problem.loss.n_knots)]
-                room = np.where(sign > 0, top - coef[rows], coef[rows] - bottom)
-                room = np.where(state[rows] % 2 == 1, room, 0.0)
-                least[mine], most[mine] = walk(
-                    problem, state, levels, coef, u, size[mine] + room, sign
-                )
-    else:
-        others = own
-    wander = others if problem.fit_intercept else np.zeros(len(who))
+        walk(problem.loss.knots, full.levels, full.state, full.coef, full.u, who, least, most)
     # In terms of a row with c_j > 0, whose u falls:
     side = np.where(up, 1.0, -1.0)
-    value = side * u[who]
-    upper = np.minimum(value, value + own - least + wander)
-    lower = value - own - most - wander
+    value = side * full.u[who]
+    rounding = 1e-12 * np.maximum(1.0, np.abs(value))
+    upper = np.minimum(value, value - least + own) + rounding
+    lower = value - most - own - rounding
     low, high = np.where(up, lower, -upper), np.where(up, upper, -lower)
-    margin = 1e-12 * np.maximum(1.0, np.abs(u[who]))
-    fall = float(np.max(others + wander + np.where(up, most, 0.0)))
-    rise = float(np.max(others + wander + np.where(up, 0.0, most)))
-    return Reach(low - margin, high + margin, fall, rise)
+    return Reach(low, high, up, others, most)
 
 
-def labels_proved(
-    y: FloatArray, bounds: Reach, who: IntArray
-) -> tuple[np.ndarray, np.ndarray]:
+def labels_proved(y: FloatArray, bounds: Reach) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which left-out labels follow from the bounds: (certainly wrong, certainly right)."""
-    worst = np.where(y[who] > 0, bounds.low, -bounds.high)
-    best = np.where(y[who] > 0, bounds.high, -bounds.low)
+    worst = np.where(y > 0, bounds.low, -bounds.high)
+    best = np.where(y > 0, bounds.high, -bounds.low)
     return best <= tolerances.TIE, worst > tolerances.TIE

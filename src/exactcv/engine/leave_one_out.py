@@ -7,9 +7,12 @@ Rows without a coefficient change nothing.  For the others the label may follow 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from .. import ledger as entries
@@ -19,7 +22,7 @@ from ..folds import IntArray
 from ..ledger import Ledger
 from ..losses import FloatArray
 from ..problem import Problem, Task
-from .bounds import Span, labels_proved, reach
+from .bounds import Reach, Span, labels_proved, reach
 from .path import Point, StateArray, Tracker
 
 __all__ = ["FullSolution", "LeaveOneOut"]
@@ -32,15 +35,39 @@ BLOCK = 256
 class FullSolution:
     """The full-data solution at one grid point, in the form from which rows are left out."""
 
+    problem: Problem
     state: StateArray
     coef: FloatArray
     u: FloatArray
     levels: FloatArray
 
-    @property
+    @cached_property
     def members(self) -> IntArray:
         """The rows at a knot."""
         return np.flatnonzero((self.state >= 0) & (self.state % 2 == 1))
+
+    @cached_property
+    def limits(self) -> tuple[FloatArray, FloatArray]:
+        """Between which knots the u of each row on a segment lies."""
+        knots, segment = self.problem.loss.knots, self.state // 2
+        m, rows = knots.shape[1], np.arange(len(knots))
+        low = np.where(segment > 0, knots[rows, np.maximum(segment - 1, 0)], -np.inf)
+        high = np.where(segment < m, knots[rows, np.minimum(segment, m - 1)], np.inf)
+        low[self.state < 0], high[self.state < 0] = -np.inf, np.inf
+        return low, high
+
+    def nearest(self, side: int) -> int:
+        """The row that first reaches a knot when b falls (side 1) or rises (side -1)."""
+        low, high = self.limits
+        return int(np.argmin(self.u - low if side > 0 else high - self.u))
+
+    def moved_to_knot(self, side: int) -> FullSolution:
+        """The same coefficients, with the intercept at that end of its interval."""
+        row, (low, high) = self.nearest(side), self.limits
+        state = self.state.copy()
+        state[row] -= side
+        gap = (low if side > 0 else high)[row] - self.u[row]
+        return FullSolution(self.problem, state, self.coef, self.u + gap, self.levels)
 
 
 class LeaveOneOut:
@@ -59,27 +86,34 @@ class LeaveOneOut:
         folds = np.flatnonzero(has_weight)
         if not len(folds):
             return
+        bounds = reach(full.problem, self.span, full, row_of[folds])
+        left = np.ones(len(folds), dtype=bool)
         if not self.task.want_decision:
-            folds = self._prove(l, full, folds)
-        for group, base in self._groups(full, folds):
+            left = ~self._prove(l, bounds, folds)
+        for mine, base in self._groups(full, left & bounds.up, left & ~bounds.up):
+            engine = _Engine(base, in_play(full, base, bounds, mine))
+            group = folds[mine]
             for start in range(0, len(group), BLOCK):
-                self._solve(l, point, base, group[start : start + BLOCK])
+                self._solve(l, point, engine, group[start : start + BLOCK])
+            self.events += engine.events
 
     def _solution(self, l: int, point: Point) -> FullSolution:
         """Canonical states: a row at a knot only if a coefficient is strictly inside its box."""
         problem, ledger = self.task.problem, self.ledger
         levels = problem.loss.coefficient_levels(point.C * problem.weight)
-        full = FullSolution(
-            point.state.copy(), ledger.coef[l].copy(), ledger.h[l] + ledger.intercept[l], levels
-        )
+        u = ledger.h[l] + ledger.intercept[l]
+        full = FullSolution(problem, point.state.copy(), ledger.coef[l].copy(), u, levels)
         members = full.members
+        if not (problem.fit_intercept and len(members)):
+            return full
         knot = full.state[members] // 2
         top, bottom = levels[members, knot], levels[members, knot + 1]
         slack = tolerances.AT_BOUND * (top - bottom)
         at_top = full.coef[members] >= top - slack
         at_bottom = full.coef[members] <= bottom + slack
-        if problem.fit_intercept and (at_top | at_bottom).all():
+        if (at_top | at_bottom).all():
             full.state[members] += np.where(at_top, -1, 1).astype(np.int8)
+            del full.members  # it was worked out from the states before
         return full
 
     # ---- folds that need no path ---------------------------------------------------------------
@@ -87,85 +121,53 @@ class LeaveOneOut:
     def _without_coefficient(self, l: int, full: FullSolution, folds: IntArray) -> None:
         """Without the row the coefficients stay; the intercept too, unless it was an interval
         that this row limited."""
+        if not len(folds):
+            return
         row_of = self.task.folds.pair_rows
-        limiting = np.zeros(self.task.problem.n, dtype=bool)
-        if self.task.problem.fit_intercept and not len(full.members):
-            limiting[[_nearest(self.task.problem, full, side) for side in (1, -1)]] = True
+        limiting = np.zeros(full.problem.n, dtype=bool)
+        if full.problem.fit_intercept and not len(full.members):
+            limiting[[full.nearest(1), full.nearest(-1)]] = True
         moves = limiting[row_of[folds]]
         self.ledger.unchanged(l, folds[~moves])
         if moves.any():
             coef = np.tile(self.ledger.coef[l], (int(moves.sum()), 1))
             self.ledger.solved(l, folds[moves], coef)
 
-    def _prove(self, l: int, full: FullSolution, folds: IntArray) -> IntArray:
-        """Enter the labels that follow from a bound; returns the folds that are left."""
-        problem = self.task.problem
-        who = self.task.folds.pair_rows[folds]
-        bounds = reach(problem, self.span, full.state, full.levels, full.coef, full.u, who)
-        wrong, right = labels_proved(problem.y, bounds, who)
+    def _prove(self, l: int, bounds: Reach, folds: IntArray) -> NDArray[np.bool_]:
+        """Enter the labels that follow from a bound; returns which those are."""
+        y = self.task.problem.y[self.task.folds.pair_rows[folds]]
+        wrong, right = labels_proved(y, bounds)
         settled = wrong | right
         self.ledger.proved(l, folds[settled], wrong[settled])
-        return folds[~settled]
+        return settled
 
     # ---- folds that are solved -----------------------------------------------------------------
 
     def _groups(
-        self, full: FullSolution, folds: IntArray
-    ) -> list[tuple[IntArray, FullSolution]]:
+        self, full: FullSolution, up: NDArray[np.bool_], down: NDArray[np.bool_]
+    ) -> Iterator[tuple[NDArray[np.bool_], FullSolution]]:
         """Folds that start from the same rows at a knot.
 
         If there are none and the intercept is free, it first moves, towards the side that the
-        sign of the coefficient demands, until a row reaches a knot.
+        sign of the coefficient (``up``, ``down``) demands, until a row reaches a knot.
         """
-        if not self.task.problem.fit_intercept or len(full.members):
-            return [(folds, _independent(self.task.problem, full))]
-        coef = full.coef[self.task.folds.pair_rows[folds]]
-        groups = []
-        for side, group in ((1, folds[coef > 0]), (-1, folds[coef < 0])):
-            if len(group):
-                groups.append((group, _moved_to_knot(self.task.problem, full, side)))
-        return groups
+        if not full.problem.fit_intercept or len(full.members):
+            if (up | down).any():
+                yield up | down, _independent(full)
+            return
+        if up.any():
+            yield up, full.moved_to_knot(1)
+        if down.any():
+            yield down, full.moved_to_knot(-1)
 
-    def _solve(self, l: int, point: Point, base: FullSolution, folds: IntArray) -> None:
+    def _solve(self, l: int, point: Point, engine: _Engine, folds: IntArray) -> None:
         who = self.task.folds.pair_rows[folds]
-        coef, failed = self._drive(base, who)
-        if not failed.all():
-            good = ~failed
-            failed[good] = ~self.ledger.solved(
-                l, folds[good], coef[good], within=tolerances.POLISH * self.task.tol
-            )
+        coef, failed = engine.leave_out(who)
+        good = slice(None) if not failed.any() else np.flatnonzero(~failed)
+        within = tolerances.POLISH * self.task.tol
+        failed[good] = ~self.ledger.solved(l, folds[good], coef[good], within=within)
         for f, j in zip(folds[failed], who[failed], strict=True):
             self._resolve(l, point, f, j)
-
-    def _drive(self, base: FullSolution, who: IntArray) -> tuple[FloatArray, np.ndarray]:
-        """Coefficients without each row of ``who``, and which drives came to nothing."""
-        problem = self.task.problem
-        rows = self._in_play(base, who)
-        table = _Table.of(problem, base, rows)
-        position = np.full(problem.n, -1, dtype=np.intp)
-        position[rows] = np.arange(len(rows))
-        out = np.tile(base.coef, (len(who), 1))
-        outcome = np.zeros(len(who), dtype=np.int8)
-        engine = LeaveOut(
-            problem.K, rows, table.border, table.P, position[base.members],
-            base.u[rows], base.coef[rows], base.state[rows],
-            np.ascontiguousarray(problem.loss.knots[rows]),
-            np.ascontiguousarray(base.levels[rows]),
-            problem.fit_intercept, tolerances.CROSSING * max(1.0, float(np.abs(base.u).max())),
-        )  # fmt: skip
-        columns = table.columns(problem, base, rows, who)
-        engine.leave_out(who, position[who], base.coef[who], columns, out, outcome)
-        self.events += engine.events
-        return out, outcome != Outcome.DONE
-
-    def _in_play(self, base: FullSolution, who: IntArray) -> IntArray:
-        """The rows that may change their state when one of ``who`` is left out."""
-        problem = self.task.problem
-        bounds = reach(problem, self.span, base.state, base.levels, base.coef, base.u, who)
-        low, high = _limits(problem, base)
-        margin = 1e-9 * max(1.0, float(np.abs(base.u).max()))
-        moving = (base.u - low <= bounds.fall + margin) | (high - base.u <= bounds.rise + margin)
-        return np.flatnonzero((base.state >= 0) & (moving | (base.state % 2 == 1)))
 
     def _resolve(self, l: int, point: Point, fold: int, j: int) -> None:
         """One fold by the active set from the full-data solution."""
@@ -176,33 +178,67 @@ class LeaveOneOut:
         self.ledger.solved(l, np.array([fold]), solution.coef[None], how=entries.FALLBACK)
 
 
-@dataclass
-class _Table:
-    """The bordered system of the rows at a knot, inverted, and its border on the rows in play."""
+def in_play(
+    full: FullSolution, base: FullSolution, bounds: Reach, mine: NDArray[np.bool_]
+) -> IntArray:
+    """The rows that may change their state when one of ``mine`` is left out."""
+    fall, rise = bounds.farthest(mine)
+    low, high = full.limits
+    margin = 1e-9 * max(1.0, float(np.abs(full.u).max()))
+    moving = (full.u - low <= fall + margin) | (high - full.u <= rise + margin)
+    moving[base.members] = moving[full.members] = True
+    return np.flatnonzero((full.state >= 0) & moving)
 
-    border: FloatArray
-    P: FloatArray
 
-    @classmethod
-    def of(cls, problem: Problem, base: FullSolution, rows: IntArray) -> _Table:
-        members = base.members
-        width = len(members) + problem.fit_intercept
-        border = np.ones((len(rows), width))
-        border[:, : len(members)] = problem.K[np.ix_(rows, members)]
-        K_MM = problem.K[np.ix_(members, members)]
-        return cls(border, bordered_inverse(K_MM, problem.fit_intercept))
+class _Engine:
+    """The compiled loop for one solution, with the table that all its rows share.
 
-    def columns(
-        self, problem: Problem, base: FullSolution, rows: IntArray, who: IntArray
-    ) -> FloatArray:
+    The table is the bordered system of the rows at a knot, inverted (P), and its border on the
+    rows in play.
+    """
+
+    def __init__(self, base: FullSolution, rows: IntArray):
+        problem, members = base.problem, base.members
+        self.base, self.rows = base, rows
+        self.position = np.full(problem.n, -1, dtype=np.intp)
+        self.position[rows] = np.arange(len(rows))
+        self.border = self._bordered(rows)
+        self.P = bordered_inverse(problem.K[np.ix_(members, members)], problem.fit_intercept)
+        scale = max(1.0, float(np.abs(base.u).max()))
+        self._loop = LeaveOut(
+            problem.K, rows, self.border, self.P, self.position[members],
+            base.u[rows], base.coef[rows], base.state[rows],
+            problem.loss.knots[rows], base.levels[rows],
+            problem.fit_intercept, tolerances.CROSSING * scale,
+        )  # fmt: skip
+
+    @property
+    def events(self) -> int:
+        return int(self._loop.events)
+
+    def leave_out(self, who: IntArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Coefficients without each row of ``who``, and which drives came to nothing."""
+        out = np.empty((len(who), self.base.problem.n))
+        out[:] = self.base.coef
+        outcome = np.empty(len(who), dtype=np.int8)
+        coef, columns = self.base.coef[who], self._columns(who)
+        self._loop.leave_out(who, self.position[who], coef, columns, out, outcome)
+        return out, outcome != Outcome.DONE
+
+    def _bordered(self, rows: IntArray) -> FloatArray:
+        members = self.base.members
+        border = np.ones((len(rows), len(members) + self.base.problem.fit_intercept))
+        border[:, : len(members)] = self.base.problem.K[np.ix_(rows, members)]
+        return border
+
+    def _columns(self, who: IntArray) -> FloatArray:
         """The table's columns (as rows) of the rows to be left out."""
-        members = base.members
-        mine = np.ones((len(who), self.P.shape[0]))
-        mine[:, : len(members)] = problem.K[np.ix_(who, members)]
-        response = mine @ self.P
-        columns = problem.K[np.ix_(who, rows)] - response @ self.border.T
-        columns[:, np.searchsorted(rows, members)] = -response[:, : len(members)]
-        return np.ascontiguousarray(columns)
+        members = self.base.members
+        response = self._bordered(who) @ self.P
+        columns = self.base.problem.K[np.ix_(who, self.rows)]
+        columns -= response @ self.border.T
+        columns[:, self.position[members]] = -response[:, : len(members)]
+        return columns
 
 
 def bordered_inverse(K_MM: FloatArray, intercept: bool) -> FloatArray:
@@ -229,19 +265,18 @@ def bordered_inverse(K_MM: FloatArray, intercept: bool) -> FloatArray:
     return P
 
 
-def _independent(problem: Problem, full: FullSolution) -> FullSolution:
+def _independent(full: FullSolution) -> FullSolution:
     """An equal solution in which the rows at a knot are linearly independent.
 
     Duplicated rows share their weight in any proportion.  Shift it, changing no u, until all but
     one of each dependent set are at an end of their box.
     """
     while len(members := full.members):
-        K_MM = problem.K[np.ix_(members, members)]
-        if problem.fit_intercept:
+        K_MM = full.problem.K[np.ix_(members, members)]
+        if full.problem.fit_intercept:
             K_MM = K_MM + K_MM.diagonal().max()
-        factor, pivots, rank, _ = lapack.dpstrf(
-            K_MM, tol=tolerances.DEPENDENT * K_MM.diagonal().max(), lower=1
-        )
+        least = tolerances.DEPENDENT * K_MM.diagonal().max()
+        _, pivots, rank, _ = lapack.dpstrf(K_MM, tol=least, lower=1)
         if rank == len(members):
             break
         order = pivots - 1
@@ -267,30 +302,4 @@ def _shift_along(full: FullSolution, members: IntArray, null: FloatArray) -> Ful
     moved[members] = np.clip(coef + room[first] * null, bottom, top)
     moved[members[first]] = top[first] if null[first] > 0 else bottom[first]
     state[members[first]] += -1 if null[first] > 0 else 1
-    return FullSolution(state, moved, full.u, full.levels)
-
-
-def _limits(problem: Problem, full: FullSolution) -> tuple[FloatArray, FloatArray]:
-    """Between which knots the u of each row on a segment lies."""
-    knots, segment = problem.loss.knots, full.state // 2
-    padded = np.column_stack([np.full(problem.n, -np.inf), knots, np.full(problem.n, np.inf)])
-    rows = np.arange(problem.n)
-    low, high = padded[rows, segment], padded[rows, segment + 1]
-    low[full.state < 0], high[full.state < 0] = -np.inf, np.inf
-    return low, high
-
-
-def _nearest(problem: Problem, full: FullSolution, side: int) -> int:
-    """The row that first reaches a knot when b falls (side 1) or rises (side -1)."""
-    low, high = _limits(problem, full)
-    return int(np.argmin(full.u - low if side > 0 else high - full.u))
-
-
-def _moved_to_knot(problem: Problem, full: FullSolution, side: int) -> FullSolution:
-    """The same coefficients, with the intercept at the end of its interval."""
-    row = _nearest(problem, full, side)
-    low, high = _limits(problem, full)
-    state = full.state.copy()
-    state[row] -= side
-    u = full.u + ((low[row] - full.u[row]) if side > 0 else (high[row] - full.u[row]))
-    return FullSolution(state, full.coef, u, full.levels)
+    return FullSolution(full.problem, state, moved, full.u, full.levels)

@@ -90,7 +90,7 @@ class Exact:
 
 
 def _members(point: Point) -> int:
-    return int(np.count_nonzero(point.state % 2 == 1))
+    return int(np.count_nonzero((point.state > 0) & (point.state % 2 == 1)))
 
 
 def _grid_order(task: Task, points: list[Point]) -> list[Point]:

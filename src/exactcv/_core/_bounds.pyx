@@ -1,0 +1,94 @@
+"""How far the intercept must walk when a row is left out (see ``engine/bounds.py``).
+
+The twin in NumPy is ``reference.walk``.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdlib cimport free, malloc, qsort
+
+cdef struct Stop:
+    double distance
+    double room
+
+
+cdef int _nearer(const void* left, const void* right) noexcept nogil:
+    cdef double a = (<Stop*>left).distance
+    cdef double b = (<Stop*>right).distance
+    return (a > b) - (a < b)
+
+
+def walk(const double[:, ::1] knots, const double[:, ::1] levels, const signed char[::1] state,
+         const double[::1] coef, const double[::1] u, const Py_ssize_t[::1] who,
+         double[::1] least, double[::1] most):
+    """Fill in how far b moves, at least and at most, until others take up what each row gives up.
+
+    For rows with a positive coefficient the others must rise, and b falls; for those with a
+    negative one the other way.
+    """
+    cdef Py_ssize_t n = state.shape[0]
+    cdef Stop* stops = <Stop*>malloc((n + 1) * sizeof(Stop))
+    cdef int sign
+    with nogil:
+        for sign in range(-1, 2, 2):
+            _walk_one_way(knots, levels, state, coef, u, who, sign, stops, least, most)
+        free(stops)
+
+
+cdef void _walk_one_way(const double[:, ::1] knots, const double[:, ::1] levels,
+                        const signed char[::1] state, const double[::1] coef,
+                        const double[::1] u, const Py_ssize_t[::1] who, int sign, Stop* stops,
+                        double[::1] least, double[::1] most) noexcept nogil:
+    cdef Py_ssize_t i, r
+    cdef Py_ssize_t count = 0
+    cdef Py_ssize_t m = knots.shape[1]
+    cdef double taken = 0.0
+    cdef double target
+    for i in range(state.shape[0]):
+        r = _knot_ahead(state[i], sign)
+        if state[i] >= 0 and 0 <= r < m:
+            stops[count].distance = 0.0
+            if state[i] % 2 == 0:
+                stops[count].distance = max(sign * (u[i] - knots[i, r]), 0.0)
+            stops[count].room = _room(levels, coef, i, r, sign)
+            count += 1
+    qsort(stops, count, sizeof(Stop), &_nearer)
+    for i in range(count):  # from here on: the room up to and including this stop
+        taken += stops[i].room
+        stops[i].room = taken
+    stops[count].distance = INFINITY
+    for r in range(who.shape[0]):
+        i = who[r]
+        if (coef[i] > 0) != (sign > 0):
+            continue
+        target = coef[i] * sign
+        if state[i] % 2 == 1:
+            # It has room itself, but cannot take up its own weight.
+            target += _room(levels, coef, i, _knot_ahead(state[i], sign), sign)
+        least[r] = stops[_first(stops, count, target * (1 - 1e-9), False)].distance
+        most[r] = stops[_first(stops, count, target * (1 + 1e-9), True)].distance
+
+
+cdef inline Py_ssize_t _knot_ahead(signed char state, int sign) noexcept nogil:
+    """Rising coefficients (sign 1) go with a falling u: the knot on the left of a segment."""
+    if state % 2 == 0 and sign > 0:
+        return state // 2 - 1
+    return state // 2
+
+
+cdef inline double _room(const double[:, ::1] levels, const double[::1] coef, Py_ssize_t i,
+                         Py_ssize_t knot, int sign) noexcept nogil:
+    return sign * (levels[i, knot + (sign < 0)] - coef[i])
+
+
+cdef Py_ssize_t _first(Stop* stops, Py_ssize_t count, double target, bint strictly) noexcept nogil:
+    """The first stop by which at least (or strictly more than) the target is taken up."""
+    cdef Py_ssize_t low = 0
+    cdef Py_ssize_t high = count
+    cdef Py_ssize_t middle
+    while low < high:
+        middle = (low + high) // 2
+        if stops[middle].room > target or (not strictly and stops[middle].room == target):
+            high = middle
+        else:
+            low = middle + 1
+    return low

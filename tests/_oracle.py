@@ -1,0 +1,85 @@
+"""Running the methods without the front door, and what their certificates allow them to differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from _problems import FloatArray, Small
+
+from exactcv.certificate import implied_accuracy
+from exactcv.folds import Folds, leave_one_out_folds
+from exactcv.ledger import Ledger
+from exactcv.losses import hinge
+from exactcv.methods import get_method
+from exactcv.parallel import Workers
+from exactcv.problem import Grid, Problem, Task
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one method made of one task."""
+
+    ledger: Ledger
+    stats: dict[str, Any]
+
+    @property
+    def exact(self) -> bool:
+        return self.ledger.certificate().exact
+
+    def share(self, kind: str) -> float:
+        """The share of (grid point, fold) slots that were settled in that way."""
+        return self.ledger.counts()[kind] / self.ledger.how.size
+
+
+def make_task(
+    small: Small,
+    Cs: Any,
+    folds: Folds | None = None,
+    *,
+    fit_intercept: bool = True,
+    decision: bool = True,
+    lambdas: bool = False,
+    tol: float = 1e-8,
+) -> Task:
+    Cs = np.atleast_1d(np.asarray(Cs, dtype=float))
+    n = len(small.y)
+    problem = Problem(
+        np.ascontiguousarray(small.K), small.y, small.weight, hinge(small.y), fit_intercept
+    )
+    grid = Grid(Cs, 1 / (2 * n * Cs), scale_with_fold=lambdas)
+    return Task(problem, folds or leave_one_out_folds(n), grid, decision, tol)
+
+
+def run(task: Task, method: str = "exact", n_threads: int = 1) -> Run:
+    with Workers(n_threads) as workers:
+        ledger = Ledger(task)
+        stats = get_method(method).run(task, ledger, workers)
+    return Run(ledger, stats)
+
+
+def allowed(one: Ledger, two: Ledger) -> FloatArray:
+    """How far decision values may be apart, pair by pair, given both certificates.
+
+    The function: sqrt(K_xx) (sqrt(2 g_1) + sqrt(2 g_2)) (`certificate.implied_accuracy`).  The
+    intercept: at a row whose coefficient is inside its box in both, u misses the knot by at most
+    the KKT residual, so b differs by at most the two residuals and the difference of the functions
+    at that row; if there is none, b is the midpoint of two limits knot - f(x_i), and differs by at
+    most the difference of the functions at some row.
+    """
+    task = one.task
+    folds, problem = task.folds, task.problem
+    norm = np.sqrt(np.maximum(problem.diagonal, 0.0))
+    unit = np.vectorize(implied_accuracy)(one.gap_abs, two.gap_abs, 1.0)[:, folds.pair_folds]
+    out = unit * norm[folds.pair_rows]
+    if problem.fit_intercept:
+        scale = np.maximum(1.0, np.abs(one.decision).max(axis=1))[:, None]
+        kkt = (one.kkt + two.kkt)[:, folds.pair_folds] * np.maximum(scale, largest_value(one))
+        out = out + unit * norm.max() + kkt
+    return np.asarray(out)
+
+
+def largest_value(ledger: Ledger) -> FloatArray:
+    """max(1, |u|) over the full-data solutions, which those of the folds do not exceed by much."""
+    return np.maximum(1.0, np.abs(ledger.h + ledger.intercept[:, None]).max(axis=1))[:, None]
