@@ -40,7 +40,7 @@ def _small(settings: Settings, report: Report, n: int) -> None:
         return partial(k_fold_fits, kernel(X, run.gamma), y, LAMBDAS, FOLDS)
 
     ours = {"error": partial(run_ours, X, y, cv=FOLDS, n_jobs=1)}
-    runs, fits = contest(ours, peer, settings.repeats(3))
+    runs, fits = contest(ours, peer, settings.repeats(5))
     bar = Bar(30, faster=True) if n == 800 else None
     report.rows.append(make_row(f"10-fold, n={n}, p=20", runs["error"], fits, bar))
 

@@ -42,7 +42,7 @@ def _simulation(settings: Settings, report: Report, n: int, p: int) -> None:
     def peer(run: OurRun) -> Callable[[], PeerRun]:
         return partial(plain_fits, kernel(X, run.gamma), y, LAMBDAS)
 
-    runs, fits = contest(_both(X, y), peer, settings.repeats(7 if n <= 400 else 3))
+    runs, fits = contest(_both(X, y), peer, settings.repeats(7 if n <= 800 else 4))
     bars = {"decision": Bar(1.5 if n < 1600 else 3.0), "error": Bar(0.5)}
     for output, run in runs.items():
         report.rows.append(make_row(f"LOO {output}, n={n}, p={p}", run, fits, bars[output]))

@@ -83,3 +83,35 @@ def allowed(one: Ledger, two: Ledger) -> FloatArray:
 def largest_value(ledger: Ledger) -> FloatArray:
     """max(1, |u|) over the full-data solutions, which those of the folds do not exceed by much."""
     return np.maximum(1.0, np.abs(ledger.h + ledger.intercept[:, None]).max(axis=1))[:, None]
+
+
+def random_small(rng: np.random.Generator, largest: int = 40) -> Small:
+    """A small problem of a random awkward kind; two rows of each class have a weight at least."""
+    n, p = int(rng.integers(6, largest + 1)), int(rng.choice([1, 2, 5, 20]))
+    y = np.where(rng.random(n) < rng.choice([0.5, 0.5, 0.2, 0.1]), 1.0, -1.0)
+    y[:2], y[2:4] = 1.0, -1.0
+    X = rng.normal(size=(n, p)) + rng.choice([0.0, 0.3, 1.5]) * y[:, None]
+    kind = rng.integers(4)
+    if kind == 0:
+        X = np.round(X)
+    elif kind == 1:
+        X = X[rng.integers(max(2, n // 3), size=n)]
+    kernel = rng.choice(["rbf", "narrow", "wide", "linear", "cubic"])
+    D = ((X[:, None] - X) ** 2).sum(axis=2)
+    median = np.median(D[np.triu_indices(n, 1)])
+    scale = median if median > 0 else 1.0
+    if kernel in ("linear", "cubic"):
+        K = X @ X.T / p
+        K = K if kernel == "linear" else (K + 1.0) ** 3
+    else:
+        K = np.exp(-D / scale * {"rbf": 1.0, "narrow": 30.0, "wide": 0.01}[str(kernel)])
+    weight = np.ones(n)
+    weighting = rng.integers(4)
+    if weighting == 0:
+        weight = 10.0 ** rng.uniform(-1, 1, size=n)
+    elif weighting == 1:
+        weight = rng.integers(0, 3, size=n).astype(float)
+        weight[:4] = 1.0
+    shuffled = rng.permutation(n)
+    K = K[np.ix_(shuffled, shuffled)]
+    return Small(np.ascontiguousarray((K + K.T) / 2), y[shuffled], weight[shuffled])

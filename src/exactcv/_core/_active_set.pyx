@@ -36,6 +36,8 @@ cdef double RIDGE = 1e-12
 cdef double WILD = 1e3
 # Rows let into M at a time by the monotone method.
 cdef int MOST_ADDED = 32
+# A block step that would let in more rows than this (and twice M) lets in the worst only.
+cdef int MOST_ENTERING = 100
 
 cpdef enum Status:
     CONVERGED = 0
@@ -94,16 +96,18 @@ cdef class ActiveSet:
         self.rhs = np.empty((2, size))
 
     def solve(self, double C, signed char[::1] state, double[::1] c, double[::1] h, double b,
-              double tol=1e-11, int max_iter=100000):
+              bint monotone, double tol=1e-11, int max_iter=100000):
         """Solve at C from the given states; state, c and h (= K c) are updated in place.
 
-        c and h must come in feasible but for rows that have been left out since (state -1).
+        If block steps stall, monotone ones finish the work if ``monotone`` is set.  For these c
+        must come in feasible, but for rows that have been left out since (state -1).
 
         Returns
         -------
         b : float
         status : int
-            CONVERGED, STALLED (iteration limit) or SINGULAR (K_MM not positive semidefinite).
+            CONVERGED, STALLED (nothing is changed then, unless ``monotone``) or SINGULAR (K_MM
+            is not positive semidefinite).
         iterations : int
         """
         cdef int done = 0
@@ -120,7 +124,7 @@ cdef class ActiveSet:
             c[:] = c_block
             h[:] = h_block
             return b_block, status, done
-        if status == STALLED:
+        if status == STALLED and monotone:
             with nogil:
                 self._make_feasible(C, state, c, h, b)
             status = self._monotone(C, state, c, h, &b, tol, max_iter, &done)
@@ -164,6 +168,9 @@ cdef class ActiveSet:
                     patience -= 1
                 else:
                     return STALLED
+                if count > MOST_ENTERING + 2 * size:
+                    # So many would make M far larger than it ends up, at the price of its cube.
+                    count = self._keep_worst(count, state, h, b[0], count)
                 self._move(C, count, state, c, h)
 
     cdef int _monotone(self, double C, signed char[::1] state, double[::1] c, double[::1] h,
@@ -197,7 +204,7 @@ cdef class ActiveSet:
                         return CONVERGED
                 corrections = 0
                 if moved > 0.0:
-                    count = self._keep_worst(count, state, h, b[0])
+                    count = self._keep_worst(count, state, h, b[0], MOST_ADDED)
                     self._move(C, count, state, c, h)
                 else:
                     # Every row let in was blocked at once: take a step that cannot be.
@@ -217,13 +224,18 @@ cdef class ActiveSet:
                      double[::1] h) noexcept nogil:
         """Put every row on a segment at its level."""
         cdef Py_ssize_t i
+        cdef double level
         for i in range(self.n):
             if state[i] < 0:
-                self._shift(i, -c[i], c, h)
-                c[i] = 0.0
+                level = 0.0
             elif state[i] % 2 == 0:
-                self._shift(i, C * self.levels[i, state[i] // 2] - c[i], c, h)
-                c[i] = C * self.levels[i, state[i] // 2]
+                level = C * self.levels[i, state[i] // 2]
+            else:
+                continue
+            # Scaling from another C leaves rounding, which is not worth a row of K.
+            if fabs(level - c[i]) > 1e-14 * fabs(level):
+                self._shift(i, level - c[i], c, h)
+            c[i] = level
 
     cdef Py_ssize_t _collect(self, signed char[::1] state) noexcept nogil:
         cdef Py_ssize_t i
@@ -478,22 +490,25 @@ cdef class ActiveSet:
         return count
 
     cdef Py_ssize_t _keep_worst(self, Py_ssize_t count, signed char[::1] state, double[::1] h,
-                                double b) noexcept nogil:
-        """Of the violators keep those at least half as bad as the worst."""
+                                double b, Py_ssize_t most) noexcept nogil:
+        """Of the rows that want to enter M keep those at least half as bad as the worst."""
         cdef Py_ssize_t i, row
         cdef Py_ssize_t kept = 0
         cdef double low, high
         cdef double worst = 0.0
         for i in range(count):
             row = self.violators[i]
-            self._limits(row, state, &low, &high)
-            worst = max(worst, max(h[row] + b - high, low - h[row] - b))
+            if state[row] % 2 == 0:
+                self._limits(row, state, &low, &high)
+                worst = max(worst, max(h[row] + b - high, low - h[row] - b))
         for i in range(count):
             row = self.violators[i]
-            self._limits(row, state, &low, &high)
-            if max(h[row] + b - high, low - h[row] - b) >= 0.5 * worst and kept < MOST_ADDED:
-                self.violators[kept] = row
-                kept += 1
+            if state[row] % 2 == 0:
+                self._limits(row, state, &low, &high)
+                if max(h[row] + b - high, low - h[row] - b) < 0.5 * worst or kept >= most:
+                    continue
+            self.violators[kept] = row
+            kept += 1
         return kept
 
     cdef void _make_feasible(self, double C, signed char[::1] state, double[::1] c,

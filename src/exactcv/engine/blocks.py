@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,7 +34,7 @@ def solve_fold(
     for step, l in enumerate(order):
         guess = _guess(point.state, last, full[step].state)
         guess[out] = -1
-        point = tracker.move(point, float(Cs[l]), guess)
+        point = tracker.move(replace(point, iterations=0), float(Cs[l]), guess)
         last = full[step].state
         coef[l], fallback[l] = point.coef, point.fallback
         iterations += point.iterations

@@ -8,7 +8,7 @@ of the last one and needs a few small linear solves (``_core/_active_set.pyx``).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,18 +52,40 @@ class Tracker:
 
         ``guess`` holds the states to try first; by default those of ``point``.
         """
+        new, status = self._solve(point, C, guess, monotone=C == point.C)
+        if status == Status.STALLED and C != point.C:
+            new, status = self._in_smaller_steps(point, C, new)
+        return new if status == Status.CONVERGED else self._slow_but_sure(new)
+
+    def _in_smaller_steps(self, point: Point, C: float, failed: Point) -> tuple[Point, int]:
+        """Block steps went round in circles: from nearer by they rarely do."""
+        start = Point(point.C, failed.state, point.coef, point.h, point.b, failed.iterations, False)
+        start.state = np.where(failed.state < 0, failed.state, point.state).astype(np.int8)
+        for n_steps in (2, 4):
+            new, status = start, int(Status.CONVERGED)
+            for step in np.geomspace(point.C, C, n_steps + 1)[1:]:
+                new, status = self._solve(new, float(step))
+                if status != Status.CONVERGED:
+                    break
+            start.iterations = new.iterations
+            if status == Status.CONVERGED:
+                return new, status
+        return self._solve(start, C, monotone=True)
+
+    def _solve(
+        self, point: Point, C: float, guess: StateArray | None = None, monotone: bool = False
+    ) -> tuple[Point, int]:
         ratio = C / point.C
         state = (point.state if guess is None else guess).copy()
         coef, h = point.coef * ratio, point.h * ratio
-        b, status, iterations = self._solver.solve(C, state, coef, h, point.b)
-        new = Point(C, state, coef, h, b, iterations, False)
-        return new if status == Status.CONVERGED else self._slow_but_sure(new)
+        b, status, iterations = self._solver.solve(C, state, coef, h, point.b, monotone)
+        return Point(C, state, coef, h, b, point.iterations + iterations, False), status
 
     def polish(self, point: Point) -> Point:
         """Solve again from h computed afresh: updates lose digits when C is large."""
         state, coef = point.state.copy(), point.coef.copy()
         h = self.problem.K @ coef
-        b, status, iterations = self._solver.solve(point.C, state, coef, h, point.b)
+        b, status, iterations = self._solver.solve(point.C, state, coef, h, point.b, True)
         total = point.iterations + iterations
         new = Point(point.C, state, coef, h, b, total, point.fallback)
         return new if status == Status.CONVERGED else self._slow_but_sure(new)
@@ -109,6 +131,7 @@ def full_path(problem: Problem, Cs: FloatArray, tracker: Tracker) -> Iterator[Po
     for C in Cs:
         point = tracker.move(point, float(C))
         yield point
+        point = replace(point, iterations=0)
 
 
 def rising(Cs: FloatArray) -> IntArray:
