@@ -115,3 +115,82 @@ def random_small(rng: np.random.Generator, largest: int = 40) -> Small:
     shuffled = rng.permutation(n)
     K = K[np.ix_(shuffled, shuffled)]
     return Small(np.ascontiguousarray((K + K.T) / 2), y[shuffled], weight[shuffled])
+
+
+@dataclass
+class Twin:
+    """Leaving one row out, event by event, with a fresh linear solve for each: slow and plain.
+
+    For problems without ties: no two events at once, no rows that depend on others.
+    """
+
+    problem: Problem
+    levels: FloatArray
+    state: Any
+    coef: FloatArray
+    u: FloatArray
+
+    def leave_out(self, j: int) -> FloatArray:
+        sign = -np.sign(self.coef[j])
+        self.state[j] = -1
+        for _ in range(1000):
+            if self.problem.fit_intercept and not len(self._members()):
+                self._move_intercept(sign)
+            du, dc = self._slopes(j)
+            t, row, place = self._first_event(sign * du, sign * dc, abs(self.coef[j]))
+            self.u += t * sign * du
+            self.coef += t * sign * dc
+            if row < 0:
+                self.coef[j] = 0.0
+                return self.coef
+            self.state[row] = place
+        raise AssertionError("too many events")
+
+    def _members(self) -> Any:
+        return np.flatnonzero((self.state >= 0) & (self.state % 2 == 1))
+
+    def _slopes(self, j: int) -> tuple[FloatArray, FloatArray]:
+        """How u and c move as c_j rises by one."""
+        K, M, border = self.problem.K, self._members(), int(self.problem.fit_intercept)
+        size = len(M)
+        A = np.zeros((size + border, size + border))
+        A[:size, :size] = K[np.ix_(M, M)]
+        if border:
+            A[size, :size] = A[:size, size] = 1.0
+        answer = np.linalg.solve(A, -np.r_[K[M, j], np.ones(border)])
+        dc = np.zeros(self.problem.n)
+        dc[M], dc[j] = answer[:size], 1.0
+        du = K @ dc + answer[size:].sum()
+        du[M] = 0.0
+        return du, dc
+
+    def _first_event(self, du: FloatArray, dc: FloatArray, left: float) -> tuple[float, int, int]:
+        best = (left, -1, -1)
+        for i in np.flatnonzero(self.state >= 0):
+            place = int(self.state[i])
+            rate = dc[i] if place % 2 else du[i]
+            if rate == 0.0:
+                continue
+            if place % 2:  # c rises: to the left in u, and conversely
+                after = place - 1 if rate > 0 else place + 1
+                t = (self.levels[i, after // 2] - self.coef[i]) / rate
+            else:
+                after = place + 1 if rate > 0 else place - 1
+                if not 0 <= after <= 2 * self.problem.loss.n_knots:
+                    continue
+                t = (self.problem.loss.knots[i, after // 2] - self.u[i]) / rate
+            best = min(best, (max(t, 0.0), int(i), after))
+        return best
+
+    def _move_intercept(self, sign: float) -> None:
+        """c_j falls (sign -1), others must take up weight: u falls until a row meets its knot."""
+        knots, m = self.problem.loss.knots, self.problem.loss.n_knots
+        gaps = {}
+        for i in np.flatnonzero(self.state >= 0):
+            after = int(self.state[i]) + int(sign)
+            if 0 <= after <= 2 * m:
+                gaps[sign * (knots[i, after // 2] - self.u[i])] = int(i), after
+        gap = min(gaps)
+        row, after = gaps[gap]
+        self.u += sign * gap
+        self.state[row] = after

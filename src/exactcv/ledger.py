@@ -33,8 +33,6 @@ __all__ = ["FALLBACK", "HOW", "PROVED", "SOLVED", "UNCHANGED", "Ledger"]
 HOW = ("missing", "unchanged", "bound", "solved", "fallback")
 UNCHANGED, PROVED, SOLVED, FALLBACK = 1, 2, 3, 4
 
-# Solutions of neighbouring grid points share most columns; this many are multiplied at a time.
-GRID_BLOCK = 8
 # Rows of K copied at a time when only some columns matter.
 PANEL_ROWS = 256
 
@@ -79,7 +77,6 @@ class Ledger:
         self._lock = threading.Lock()
         self._scratch = threading.local()
         self._rows = RowTable.of(problem.loss, problem.weight)
-        self._zeros = np.zeros(n)
         # In leave-one-out, pair f is fold f: the row it leaves out.
         self._own = folds.pair_rows if folds.leave_one_out else None
 
@@ -102,7 +99,7 @@ class Ledger:
             where = np.atleast_1d(np.asarray(l, dtype=np.intp))
             coef = np.ascontiguousarray(np.atleast_2d(coef), dtype=float)
             problem, Cs = self.task.problem, self.task.grid.Cs[where]
-            h = self._values(coef, Cs, self._rows)
+            h = np.asarray(coef @ problem.K)
             b = self._intercepts(intercept, h, coef, Cs, self._rows)
             out = judge(h, coef, b, Cs, self._rows, problem.fit_intercept)
             self.coef[where], self.intercept[where], self.h[where] = coef, b, h
@@ -246,7 +243,7 @@ class Ledger:
         problem, folds = self.task.problem, self.task.folds
         rows = RowTable.of(problem.loss, problem.weight, folds.left_out[fold])
         Cs = self.task.fold_Cs(fold)[where]
-        h = self._values(coef, Cs, rows)
+        h = np.asarray(coef @ problem.K)
         b = self._intercepts(intercept, h, coef, Cs, rows)
         out = judge(h, coef, b, Cs, rows, problem.fit_intercept)
         pairs = np.arange(folds.offsets[fold], folds.offsets[fold + 1])
@@ -281,30 +278,6 @@ class Ledger:
                 train[own[k]] = False
             out[k] = canonical_intercept(h[k], coef[k], levels, rows.loss, train)
         return out
-
-    def _values(self, coef: FloatArray, Cs: FloatArray, rows: RowTable) -> FloatArray:
-        """K c for solutions of one training set at several C.
-
-        Most coefficients stay at an end of their box from one C to the next.  So for each block of
-        neighbours  K c = C (K q) + K r,  where q holds the columns that are at one level throughout
-        and r the few others: one product with a vector for the block, and a narrow one with r.
-        """
-        K, n = self.task.problem.K, self.task.problem.n
-        blocks = [slice(start, start + GRID_BLOCK) for start in range(0, len(coef), GRID_BLOCK)]
-        levels = rows.loss.coefficient_levels(rows.weight)
-        split = [_same_level(coef[part], Cs[part], levels) for part in blocks]
-        if len(coef) < 2 or sum(len(moving) for _, moving in split) > len(blocks) * n // 2:
-            return np.asarray(coef @ K)
-        fixed = np.array([q for q, _ in split]) @ K
-        h = np.empty_like(coef)
-        pack, panel = self._panel(GRID_BLOCK)
-        for part, (_, moving), shared in zip(blocks, split, fixed, strict=True):
-            nobody = np.full(len(Cs[part]), -1, dtype=np.intp)
-            _residuals.nearby_values(
-                K, coef[part], self._zeros, self._zeros, nobody, moving, pack, panel, h[part]
-            )
-            h[part] += Cs[part, None] * shared
-        return h
 
     # ---- small change -------------------------------------------------------------------------
 
@@ -345,15 +318,3 @@ class Ledger:
             held = np.empty(size, dtype=dtype)
             setattr(self._scratch, name, held)
         return held[:size]
-
-
-def _same_level(
-    coef: FloatArray, Cs: FloatArray, levels: FloatArray
-) -> tuple[FloatArray, IntArray]:
-    """The columns at one level for every C, as a vector in units of C; and the other columns."""
-    q, fixed = np.zeros(coef.shape[1]), np.zeros(coef.shape[1], dtype=bool)
-    for level in levels.T:
-        same = (coef == Cs[:, None] * level).all(axis=0)
-        q[same] = level[same]
-        fixed |= same
-    return q, np.flatnonzero(~fixed)

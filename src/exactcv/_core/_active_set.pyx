@@ -21,11 +21,15 @@ Two ways to find the right states:
 
 from libc.math cimport INFINITY, fabs
 from libc.stdlib cimport free, malloc, qsort
+from libc.string cimport memcpy
 
-from scipy.linalg.cython_blas cimport daxpy
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
 
 import numpy as np
+
+cdef extern from "vector.h" nogil:
+    void exactcv_add_rows(const double *K, Py_ssize_t n, const Py_ssize_t *rows, const double *a,
+                          Py_ssize_t count, double *h)
 
 # Block steps allowed without a new low in the number of violators.
 cdef int PATIENCE = 4
@@ -76,6 +80,9 @@ cdef class ActiveSet:
     cdef Py_ssize_t[::1] at_knot
     cdef Py_ssize_t[::1] violators
     cdef signed char[::1] wanted
+    cdef Py_ssize_t[::1] pending_rows
+    cdef double[::1] pending_steps
+    cdef Py_ssize_t n_pending
     cdef double[:, ::1] spare
     cdef signed char[::1] spare_state
 
@@ -86,6 +93,8 @@ cdef class ActiveSet:
         self.at_knot = np.empty(self.n, dtype=np.intp)
         self.violators = np.empty(self.n, dtype=np.intp)
         self.wanted = np.empty(self.n, dtype=np.int8)
+        self.pending_rows = np.empty(64, dtype=np.intp)
+        self.pending_steps = np.empty(64)
         self.spare = np.empty((2, self.n))
         self.spare_state = np.empty(self.n, dtype=np.int8)
         self._reserve(16)
@@ -115,20 +124,22 @@ cdef class ActiveSet:
         cdef double b_block = b
         cdef double[::1] c_block = self.spare[0]
         cdef double[::1] h_block = self.spare[1]
-        self.spare_state[:] = state
-        c_block[:] = c
-        h_block[:] = h
+        self._copy(state, c, h, self.spare_state, c_block, h_block)
         status = self._block(C, self.spare_state, c_block, h_block, &b_block, tol, &done)
         if status == CONVERGED:
-            state[:] = self.spare_state
-            c[:] = c_block
-            h[:] = h_block
+            self._copy(self.spare_state, c_block, h_block, state, c, h)
             return b_block, status, done
         if status == STALLED and monotone:
             with nogil:
                 self._make_feasible(C, state, c, h, b)
             status = self._monotone(C, state, c, h, &b, tol, max_iter, &done)
         return b, status, done
+
+    cdef void _copy(self, signed char[::1] state, double[::1] c, double[::1] h,
+                    signed char[::1] state_to, double[::1] c_to, double[::1] h_to) noexcept nogil:
+        memcpy(&state_to[0], &state[0], self.n)
+        memcpy(&c_to[0], &c[0], self.n * sizeof(double))
+        memcpy(&h_to[0], &h[0], self.n * sizeof(double))
 
     cdef int _block(self, double C, signed char[::1] state, double[::1] c, double[::1] h,
                     double* b, double tol, int* done):
@@ -213,12 +224,20 @@ cdef class ActiveSet:
         return STALLED
 
     cdef void _shift(self, Py_ssize_t row, double dc, double[::1] c, double[::1] h) noexcept nogil:
-        """c[row] += dc, keeping h = K c."""
-        cdef int n = <int>self.n
-        cdef int one = 1
+        """c[row] += dc; h follows at the next flush."""
         if dc != 0.0:
             c[row] += dc
-            daxpy(&n, &dc, <double*>&self.K[row, 0], &one, &h[0], &one)
+            self.pending_rows[self.n_pending] = row
+            self.pending_steps[self.n_pending] = dc
+            self.n_pending += 1
+            if self.n_pending == self.pending_rows.shape[0]:
+                self._flush(h)
+
+    cdef void _flush(self, double[::1] h) noexcept nogil:
+        """Bring h = K c up to date."""
+        exactcv_add_rows(&self.K[0, 0], self.n, &self.pending_rows[0], &self.pending_steps[0],
+                         self.n_pending, &h[0])
+        self.n_pending = 0
 
     cdef void _place(self, double C, signed char[::1] state, double[::1] c,
                      double[::1] h) noexcept nogil:
@@ -236,6 +255,7 @@ cdef class ActiveSet:
             if fabs(level - c[i]) > 1e-14 * fabs(level):
                 self._shift(i, level - c[i], c, h)
             c[i] = level
+        self._flush(h)
 
     cdef Py_ssize_t _collect(self, signed char[::1] state) noexcept nogil:
         cdef Py_ssize_t i
@@ -314,6 +334,7 @@ cdef class ActiveSet:
                 self.rhs[0, i] = min(self.rhs[0, i], high + reach - c[row])
                 self.rhs[0, i] = max(self.rhs[0, i], low - reach - c[row])
             self._shift(row, self.rhs[0, i], c, h)
+        self._flush(h)
         return wild
 
     cdef bint _step_to_bound(self, double C, Py_ssize_t size, signed char[::1] state,
@@ -343,6 +364,7 @@ cdef class ActiveSet:
             if fabs(dc) > 1e-14 * (high - low):
                 moved[0] += 1.0
             self._shift(row, dc, c, h)
+        self._flush(h)
         return s < 1.0
 
     cdef void _pair_step(self, double C, signed char[::1] state, double[::1] c,
@@ -387,6 +409,7 @@ cdef class ActiveSet:
         if down >= 0:
             self._shift(down, -step, c, h)
             state[down] = self._state_of(C, down, c[down])
+        self._flush(h)
 
     cdef void _box(self, double C, Py_ssize_t row, signed char[::1] state, double* low,
                    double* high) noexcept nogil:
@@ -453,6 +476,7 @@ cdef class ActiveSet:
             total -= sign * room
             if fabs(total) <= 1e-13 * size:
                 break
+        self._flush(h)
         free(crossing)
 
     cdef Py_ssize_t _find_violators(self, double C, signed char[::1] state, double[::1] c,
@@ -525,6 +549,7 @@ cdef class ActiveSet:
                 low = high = 0.0
             self._shift(i, min(max(c[i], low), high) - c[i], c, h)
             total += c[i]
+        self._flush(h)
         if self.intercept and total != 0.0:
             order = <Crossing*>malloc(self.n * sizeof(Crossing))
             for i in range(self.n):
@@ -543,6 +568,7 @@ cdef class ActiveSet:
                 total += dc
                 if total == 0.0:
                     break
+            self._flush(h)
             free(order)
         for i in range(self.n):
             if state[i] >= 0:
@@ -578,3 +604,4 @@ cdef class ActiveSet:
             if state[row] % 2 == 0:
                 self._shift(row, C * self.levels[row, state[row] // 2] - c[row], c, h)
                 c[row] = C * self.levels[row, state[row] // 2]
+        self._flush(h)

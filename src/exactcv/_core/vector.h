@@ -155,4 +155,30 @@ static void exactcv_add(const double *base, const double *x, double a, ptrdiff_t
         out[i] += base[i] + a * x[i];
 }
 
+/* h = h + sum over k of a[k] * row k of K, eight rows at a time: the rows come from memory that is
+ * slower than the processor, so several streams at once are quicker than one after the other.
+ * Fewer than eight are filled up with zeros times the first row. */
+EXACTCV_CLONES
+static void exactcv_add_rows(const double *K, ptrdiff_t n, const ptrdiff_t *rows, const double *a,
+                             ptrdiff_t count, double *restrict h)
+{
+    for (ptrdiff_t start = 0; start < count; start += 8) {
+        const double *r[8];
+        double w[8];
+        for (ptrdiff_t k = 0; k < 8; k++) {
+            const int used = start + k < count;
+            r[k] = K + n * rows[used ? start + k : start];
+            w[k] = used ? a[start + k] : 0.0;
+        }
+        if (count - start < 3) { /* not worth eight streams */
+            for (ptrdiff_t i = 0; i < n; i++)
+                h[i] += w[0] * r[0][i] + w[1] * r[1][i];
+            continue;
+        }
+        for (ptrdiff_t i = 0; i < n; i++)
+            h[i] += ((w[0] * r[0][i] + w[1] * r[1][i]) + (w[2] * r[2][i] + w[3] * r[3][i])) +
+                    ((w[4] * r[4][i] + w[5] * r[5][i]) + (w[6] * r[6][i] + w[7] * r[7][i]));
+    }
+}
+
 #endif

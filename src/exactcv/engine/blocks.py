@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +9,7 @@ from .. import ledger as entries
 from .. import tolerances
 from ..ledger import Ledger
 from ..problem import Task
-from .path import Point, StateArray, Tracker, rising
+from .path import Point, StateArray, Tracker, rising, states_of
 
 __all__ = ["solve_fold"]
 
@@ -29,22 +27,20 @@ def solve_fold(
     out = task.folds.left_out[fold]
     coef = np.empty((len(order), problem.n))
     fallback = np.zeros(len(order), dtype=bool)
-    iterations = 0
     point, last = full[0], full[0].state
     for step, l in enumerate(order):
         guess = _guess(point.state, last, full[step].state)
         guess[out] = -1
-        point = tracker.move(replace(point, iterations=0), float(Cs[l]), guess)
+        point = tracker.move(point, float(Cs[l]), guess)
         last = full[step].state
         coef[l], fallback[l] = point.coef, point.fallback
-        iterations += point.iterations
     grid = np.arange(len(order))
     folds = np.full(len(order), fold)
     good = ledger.solved(grid, folds, coef, within=tolerances.POLISH * task.tol)
     for l in np.flatnonzero(~good):
         _again(task, ledger, tracker, fold, int(l), coef[l])
     ledger.how[grid[fallback], fold] = entries.FALLBACK
-    return iterations
+    return tracker.solves
 
 
 def _guess(state: StateArray, last: StateArray, now: StateArray) -> StateArray:
@@ -56,11 +52,9 @@ def _again(
     task: Task, ledger: Ledger, tracker: Tracker, fold: int, l: int, coef: np.ndarray
 ) -> None:
     """A solution that misses the mark: once more, with K c computed afresh."""
-    from .path import states_of
-
     C = float(task.fold_Cs(fold)[l])
     state = states_of(task.problem, C, coef)
     state[task.folds.left_out[fold]] = -1
-    point = Point(C, state, coef, coef, 0.0, 0, False)
+    point = Point(C, state, coef, coef, 0.0)
     solution = tracker.polish(point)
     ledger.solved(l, np.array([fold]), solution.coef[None], how=entries.FALLBACK)

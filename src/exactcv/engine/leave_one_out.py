@@ -173,7 +173,7 @@ class LeaveOneOut:
         """One fold by the active set from the full-data solution."""
         state = point.state.copy()
         state[j] = -1
-        start = Point(point.C, state, point.coef, point.h, point.b, 0, False)
+        start = Point(point.C, state, point.coef, point.h, point.b)
         solution = self.tracker.polish(self.tracker.move(start, point.C))
         self.ledger.solved(l, np.array([fold]), solution.coef[None], how=entries.FALLBACK)
 

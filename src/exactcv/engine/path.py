@@ -8,7 +8,7 @@ of the last one and needs a few small linear solves (``_core/_active_set.pyx``).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,16 +34,22 @@ class Point:
     coef: FloatArray
     h: FloatArray
     b: float
-    iterations: int
-    fallback: bool
+    fallback: bool = False
 
 
 class Tracker:
-    """Solves the problems of one training set, each from the one before."""
+    """Solves the problems of one training set, each from the one before.
+
+    Attributes
+    ----------
+    solves : int
+        Linear systems solved so far.
+    """
 
     def __init__(self, problem: Problem, cancel: NDArray[np.int32]):
         levels = problem.loss.coefficient_levels(problem.weight)
         self.problem = problem
+        self.solves = 0
         self._cancel = cancel
         self._solver = ActiveSet(problem.K, problem.loss.knots, levels, problem.fit_intercept)
 
@@ -57,18 +63,25 @@ class Tracker:
             new, status = self._in_smaller_steps(point, C, new)
         return new if status == Status.CONVERGED else self._slow_but_sure(new)
 
+    def polish(self, point: Point) -> Point:
+        """Solve again from h computed afresh: updates lose digits when C is large."""
+        fresh = Point(point.C, point.state, point.coef, self.problem.K @ point.coef, point.b)
+        new, status = self._solve(fresh, point.C, monotone=True)
+        new.fallback = point.fallback
+        return new if status == Status.CONVERGED else self._slow_but_sure(new)
+
     def _in_smaller_steps(self, point: Point, C: float, failed: Point) -> tuple[Point, int]:
         """Block steps went round in circles: from nearer by they rarely do."""
-        start = Point(point.C, failed.state, point.coef, point.h, point.b, failed.iterations, False)
-        start.state = np.where(failed.state < 0, failed.state, point.state).astype(np.int8)
+        left_out = failed.state < 0
+        start = Point(point.C, point.state.copy(), point.coef, point.h, point.b)
+        start.state[left_out] = -1
         for n_steps in (2, 4):
             new, status = start, int(Status.CONVERGED)
             for step in np.geomspace(point.C, C, n_steps + 1)[1:]:
                 new, status = self._solve(new, float(step))
                 if status != Status.CONVERGED:
                     break
-            start.iterations = new.iterations
-            if status == Status.CONVERGED:
+            else:
                 return new, status
         return self._solve(start, C, monotone=True)
 
@@ -78,17 +91,9 @@ class Tracker:
         ratio = C / point.C
         state = (point.state if guess is None else guess).copy()
         coef, h = point.coef * ratio, point.h * ratio
-        b, status, iterations = self._solver.solve(C, state, coef, h, point.b, monotone)
-        return Point(C, state, coef, h, b, point.iterations + iterations, False), status
-
-    def polish(self, point: Point) -> Point:
-        """Solve again from h computed afresh: updates lose digits when C is large."""
-        state, coef = point.state.copy(), point.coef.copy()
-        h = self.problem.K @ coef
-        b, status, iterations = self._solver.solve(point.C, state, coef, h, point.b, True)
-        total = point.iterations + iterations
-        new = Point(point.C, state, coef, h, b, total, point.fallback)
-        return new if status == Status.CONVERGED else self._slow_but_sure(new)
+        b, status, solves = self._solver.solve(C, state, coef, h, point.b, monotone)
+        self.solves += solves
+        return Point(C, state, coef, h, b), status
 
     def _slow_but_sure(self, point: Point) -> Point:
         """The working-set solver, for kernels on which the active set gives up."""
@@ -98,7 +103,7 @@ class Tracker:
         state = states_of(problem, point.C, solution.coef)
         state[point.state < 0] = -1
         h = problem.K @ solution.coef
-        return Point(point.C, state, solution.coef, h, solution.intercept, point.iterations, True)
+        return Point(point.C, state, solution.coef, h, solution.intercept, fallback=True)
 
 
 def initial_states(problem: Problem) -> StateArray:
@@ -127,11 +132,10 @@ def full_path(problem: Problem, Cs: FloatArray, tracker: Tracker) -> Iterator[Po
     state = initial_states(problem)
     levels = problem.loss.coefficient_levels(Cs[0] * problem.weight)
     coef = np.where(state == 0, levels[:, 0], levels[:, -1])
-    point = Point(float(Cs[0]), state, coef, problem.K @ coef, 0.0, 0, False)
+    point = Point(float(Cs[0]), state, coef, problem.K @ coef, 0.0)
     for C in Cs:
         point = tracker.move(point, float(C))
         yield point
-        point = replace(point, iterations=0)
 
 
 def rising(Cs: FloatArray) -> IntArray:

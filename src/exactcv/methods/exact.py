@@ -41,22 +41,22 @@ class Exact:
 
     def run(self, task: Task, ledger: Ledger, workers: Workers) -> dict[str, Any]:
         start = perf_counter()
-        points = workers.run(lambda: self._path(task, ledger, workers))
+        tracker = Tracker(task.problem, workers.cancel)
+        points = workers.run(lambda: self._path(task, ledger, tracker))
         middle = perf_counter()
         judged = ledger.seconds
         if task.folds.leave_one_out:
             counts = self._leave_one_out(task, ledger, workers, points)
         else:
             counts = self._blocks(task, ledger, workers, points)
-        counts["path_solves"] = sum(point.iterations for point in points)
+        counts["path_solves"] = tracker.solves
         counts["at_knot"] = [_members(p) for p in _grid_order(task, points)]
         seconds = {"path": middle - start - judged, "folds": perf_counter() - middle}
         return {"counts": counts, "timings": seconds}
 
-    def _path(self, task: Task, ledger: Ledger, workers: Workers) -> list[Point]:
+    def _path(self, task: Task, ledger: Ledger, tracker: Tracker) -> list[Point]:
         """Full-data solutions along rising C, entered in the ledger."""
         order = rising(task.grid.Cs)
-        tracker = Tracker(task.problem, workers.cancel)
         points = list(full_path(task.problem, task.grid.Cs[order], tracker))
         coef = np.array([point.coef for point in points])
         good = ledger.full(order, coef, within=tolerances.POLISH * task.tol)

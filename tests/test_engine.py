@@ -1,0 +1,313 @@
+"""The parts of the exact engine on their own, and on losses other than the hinge."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+from collections import Counter
+
+import numpy as np
+import pytest
+from _oracle import Run, Twin, make_task, random_small, run
+from _problems import BUILDERS, FloatArray, Small, labels, linear, rbf
+from test_bounds import start
+
+import exactcv
+from exactcv._core._active_set import ActiveSet, Status
+from exactcv.certificate import residuals
+from exactcv.engine.path import Tracker, full_path, initial_states
+from exactcv.exceptions import ExactCVError
+from exactcv.folds import Folds, leave_one_out_folds, make_folds
+from exactcv.ledger import Ledger
+from exactcv.losses import PiecewiseLinear, hinge
+from exactcv.problem import Grid, Problem, Task
+from exactcv.smo import solve
+
+intercepts = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "none"])
+
+
+def no_cancel() -> np.ndarray:
+    return np.zeros(1, dtype=np.int32)
+
+
+# ---- leaving one out ----------------------------------------------------------------------------
+
+
+def generic(seed: int) -> Small:
+    """No ties of any kind: random points and random weights."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(8, 50))
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    y[:2], y[2:4] = 1.0, -1.0
+    X = rng.normal(size=(n, int(rng.choice([2, 5, 20])))) + 0.3 * y[:, None]
+    return Small(rbf(X), y, rng.uniform(0.5, 2.0, size=n))
+
+
+@intercepts
+@pytest.mark.parametrize("C", [0.01, 0.3, 3.0, 30.0])
+def test_compiled_drive_equals_twin(C: float, fit_intercept: bool) -> None:
+    drives = Counter[str]()
+    for seed in range(25):
+        task = make_task(generic(seed), C, fit_intercept=fit_intercept)
+        engine, full = start(task)
+        for group, base in engine._groups(full, np.flatnonzero(full.coef)):
+            coef, failed = engine._drive(base, group)
+            drives["failed"] += int(failed.sum())
+            for row, j in zip(coef[~failed], group[~failed], strict=True):
+                twin = Twin(
+                    task.problem, full.levels, base.state.copy(), base.coef.copy(), base.u.copy()
+                )
+                assert row == pytest.approx(twin.leave_out(int(j)), abs=1e-8 * C)
+                drives["done"] += 1
+        drives["events"] += engine.events
+    assert drives["failed"] <= 0.01 * drives["done"]
+    assert drives["events"] > 100 or C == 0.01
+
+
+def test_row_at_the_origin() -> None:
+    """A linear kernel and x = 0: K_ii = 0, so K_MM may be zero altogether."""
+    X = np.array([[2.0, 2], [0, 0], [2, 2], [1, 0], [0, 0], [-1, 0], [0, 1], [0, 0], [-1, 1]])
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        y = np.where(rng.random(len(X)) < 0.5, 1.0, -1.0)
+        y[:2], y[2:4] = 1.0, -1.0
+        task = make_task(Small(linear(X), y, np.ones(len(X))), [0.01, 0.04, 0.3, 3.0])
+        ours, theirs = run(task), run(task, "refit")
+        assert ours.exact
+        assert ours.ledger.decision == pytest.approx(theirs.ledger.decision, abs=1e-7)
+
+
+# ---- the active set -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_active_set_equals_working_set(chunk: int) -> None:
+    """From any states whatever, and on degenerate problems too."""
+    outcomes = Counter[int]()
+    for seed in range(chunk, 400, 4):
+        rng = np.random.default_rng(seed)
+        small = random_small(rng)
+        C, fit_intercept = 10.0 ** rng.uniform(-4, 2), bool(rng.random() < 0.7)
+        loss = hinge(small.y)
+        solver = ActiveSet(
+            small.K, loss.knots, loss.coefficient_levels(small.weight), fit_intercept
+        )
+        state = rng.integers(0, 3, size=len(small.y)).astype(np.int8)
+        state[small.weight == 0] = -1
+        coef, h = np.zeros(len(small.y)), np.zeros(len(small.y))
+        b, status, _ = solver.solve(C, state, coef, h, 0.0)
+        outcomes[status] += 1
+        if status != Status.CONVERGED:
+            continue
+        box = C * small.weight
+        theirs = solve(small.K, loss, box, fit_intercept=fit_intercept)
+        kkt, _ = residuals(small.K, loss, box, coef, b, fit_intercept=fit_intercept)
+        assert kkt <= 1e-8, seed
+        assert small.K @ coef == pytest.approx(small.K @ theirs.coef, rel=1e-6, abs=1e-6), seed
+    assert outcomes[Status.CONVERGED] >= 0.95 * outcomes.total()
+
+
+def test_active_set_keeps_rows_out() -> None:
+    small = BUILDERS["mixture"](40)
+    loss = hinge(small.y)
+    solver = ActiveSet(small.K, loss.knots, loss.coefficient_levels(small.weight), True)
+    state = initial_states(Problem(small.K, small.y, small.weight, loss))
+    out = np.array([3, 4, 11])
+    state[out] = -1
+    coef = np.where(state == 0, 2.0, -2.0)  # the rows left out still have theirs
+    h = small.K @ coef
+    b, status, _ = solver.solve(2.0, state, coef, h, 0.0)
+    assert status == Status.CONVERGED and (coef[out] == 0).all() and (state[out] == -1).all()
+    kkt, gap = residuals(small.K, loss, 2.0 * small.weight, coef, b, out)
+    assert max(kkt, gap) <= 1e-8
+    assert h == pytest.approx(small.K @ coef, abs=1e-10)
+
+
+# ---- other piecewise-linear losses ----------------------------------------------------------------
+
+
+def regression(n: int, seed: int) -> tuple[FloatArray, FloatArray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return rbf(X), np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.3 * rng.normal(size=n)
+
+
+def epsilon_insensitive(target: FloatArray, epsilon: float) -> PiecewiseLinear:
+    """max(0, |u - t| - epsilon): two knots, levels C, 0, -C."""
+    knots = np.column_stack([target - epsilon, target + epsilon])
+    return PiecewiseLinear(knots, np.tile([-1.0, 0.0, 1.0], (len(target), 1)))
+
+
+def pinball(target: FloatArray, share: float) -> PiecewiseLinear:
+    slopes = np.tile([-share, 1.0 - share], (len(target), 1))
+    return PiecewiseLinear(np.ascontiguousarray(target[:, None]), slopes)
+
+
+def staircase(target: FloatArray) -> PiecewiseLinear:
+    """Three knots and no symmetry."""
+    knots = np.column_stack([target - 0.5, target, target + 0.3])
+    return PiecewiseLinear(knots, np.tile([-2.0, -0.5, 0.25, 1.0], (len(target), 1)))
+
+
+LOSSES = {
+    "epsilon": lambda t: epsilon_insensitive(t, 0.1),
+    "wide epsilon": lambda t: epsilon_insensitive(t, 0.7),
+    "absolute": lambda t: epsilon_insensitive(t, 1e-3),
+    "median": lambda t: pinball(t, 0.5),
+    "quantile": lambda t: pinball(t, 0.9),
+    "staircase": staircase,
+}
+losses = pytest.mark.parametrize("name", LOSSES)
+CS = np.array([1e-3, 0.03, 0.5, 3.0, 30.0])
+
+
+def regression_task(name: str, n: int, seed: int, fit_intercept: bool, folds: Folds) -> Task:
+    K, target = regression(n, seed)
+    problem = Problem(K, labels(n), np.ones(n), LOSSES[name](target), fit_intercept)
+    return Task(problem, folds, Grid(CS, 1 / (2 * n * CS), False), True, 1e-8)
+
+
+@intercepts
+@losses
+def test_path_of_other_losses(name: str, fit_intercept: bool) -> None:
+    for seed in range(5):
+        task = regression_task(name, 50, seed, fit_intercept, leave_one_out_folds(50))
+        problem = task.problem
+        tracker = Tracker(problem, no_cancel())
+        for point in full_path(problem, CS, tracker):
+            box = np.full(50, point.C)
+            kkt, gap = residuals(
+                problem.K, problem.loss, box, point.coef, point.b, fit_intercept=fit_intercept
+            )
+            assert kkt <= 1e-8 and gap <= 1e-8, (seed, point.C)
+
+
+@intercepts
+@pytest.mark.parametrize("scheme", ["loo", "5-fold"])
+@losses
+def test_folds_of_other_losses(name: str, scheme: str, fit_intercept: bool) -> None:
+    """Certified, and equal to the same training set solved from scratch."""
+    n = 40
+    pairs = [(np.setdiff1d(np.arange(n), np.arange(n)[k::5]), np.arange(n)[k::5]) for k in range(5)]
+    folds = leave_one_out_folds(n) if scheme == "loo" else make_folds(pairs, None, labels(n))
+    for seed in range(3):
+        task = regression_task(name, n, seed, fit_intercept, folds)
+        ours: Run = run(task)
+        assert ours.exact
+        assert ours.share("fallback") <= 0.05
+        for fold in (0, 2, 4):
+            scratch = from_scratch(task, fold)
+            mine = folds.pair_folds == fold
+            assert ours.ledger.decision[:, mine] == pytest.approx(scratch, abs=1e-6)
+
+
+def from_scratch(task: Task, fold: int) -> FloatArray:
+    """One fold's left-out values from a problem that has no other rows."""
+    problem, out = task.problem, task.folds.left_out[fold]
+    keep = np.setdiff1d(np.arange(problem.n), out)
+    part = Problem(
+        np.ascontiguousarray(problem.K[np.ix_(keep, keep)]),
+        problem.y[keep],
+        problem.weight[keep],
+        PiecewiseLinear(problem.loss.knots[keep], problem.loss.slopes[keep]),
+        problem.fit_intercept,
+    )
+    alone = Task(part, leave_one_out_folds(len(keep)), task.grid, True, task.tol)
+    tracker = Tracker(part, no_cancel())
+    ledger = Ledger(alone)
+    points = list(full_path(part, task.grid.Cs, tracker))
+    assert ledger.full(np.arange(len(points)), np.array([p.coef for p in points])).all()
+    rows = task.folds.test[fold]
+    return ledger.coef @ problem.K[np.ix_(keep, rows)] + ledger.intercept[:, None]
+
+
+@intercepts
+def test_pinball_equals_the_working_set_solver(fit_intercept: bool) -> None:
+    task = regression_task("quantile", 40, 7, fit_intercept, leave_one_out_folds(40))
+    decision = run(task).ledger.decision
+    for l, C in enumerate(CS):
+        for j in (0, 5, 17):
+            others = np.setdiff1d(np.arange(40), [j])
+            theirs = solve(
+                task.problem.K,
+                task.problem.loss,
+                np.full(40, C),
+                others,
+                fit_intercept=fit_intercept,
+            )
+            value = task.problem.K[j] @ theirs.coef + theirs.intercept
+            assert decision[l, j] == pytest.approx(value, abs=1e-7)
+
+
+# ---- no answer takes for ever ---------------------------------------------------------------------
+
+
+@intercepts
+@pytest.mark.parametrize("cv", ["loo", 3])
+@pytest.mark.parametrize("method", ["exact", "refit"])
+def test_indefinite_kernel_ends_with_a_warning_or_an_error(
+    method: str, cv: object, fit_intercept: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    y = labels(40)
+    X = rng.normal(size=(40, 5)) + 0.3 * y[:, None]
+    for C in (0.1, 10.0):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                result = exactcv.cross_validate(
+                    X,
+                    y,
+                    kernel="sigmoid",
+                    gamma=1.0,
+                    coef0=-0.5,
+                    Cs=[C],
+                    cv=cv,
+                    method=method,
+                    fit_intercept=fit_intercept,
+                )
+            except ExactCVError:
+                continue
+        assert result.certificate.exact or caught
+        assert np.isfinite(result.error).all()
+        assert all(issubclass(w.category, UserWarning) for w in caught)
+
+
+LONG_RUN = """
+import numpy as np, exactcv
+rng = np.random.default_rng(0)
+y = np.where(np.arange({n}) % 2, 1, -1)
+X = rng.normal(size=({n}, 5))
+print("ready", flush=True)
+try:
+    exactcv.cross_validate(X, y, method={method!r}, cv={cv!r}, lambdas=200, n_jobs={n_jobs},
+                           output="decision")
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+else:
+    print("finished", flush=True)
+"""
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(("method", "cv"), [("refit", "loo"), ("exact", "loo"), ("exact", 50)])
+def test_interrupt_stops_the_run(method: str, cv: object, n_jobs: int) -> None:
+    """Ctrl-C while at work; not the seconds are tested but that it ends long before the run."""
+    code = textwrap.dedent(LONG_RUN).format(n=2500, method=method, cv=cv, n_jobs=n_jobs)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline().strip() == "ready"
+        time.sleep(1.5)
+        child.send_signal(signal.SIGINT)
+        try:
+            out, _ = child.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            raise
+    assert out.strip() == "stopped"
+    assert child.returncode == 0
+
