@@ -1,8 +1,8 @@
 """What a benchmark case is, how its two sides are timed, and what a row of the table says.
 
 Only the run itself is timed; data, the peer's kernel matrix and slices of it are prepared outside
-the clock.  Both sides run in one process on one machine, in turn (ours, peer, ours, peer, ...), and
-the quickest run of each counts.  Quality is judged beside the clock: ours by its certificate, the
+the clock.  Both sides run on one machine in one go, in turn (ours, peer, ours, peer, ...), and the
+quickest run of each counts.  Quality is judged beside the clock: ours by its certificate, the
 peer by its own duality gap.
 """
 

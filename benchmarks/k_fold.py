@@ -84,7 +84,7 @@ def _large(
     if available is not None and available < needed:
         raise Skip(f"needs {needed / GB:.1f} GB of memory, {available / GB:.1f} GB available")
     ours = {"ours": partial(run_alone, n, p, n_jobs=2, **options)}
-    runs, fits = contest(ours, peer, settings.repeats(1))
+    runs, fits = contest(ours, peer, settings.repeats(2))
     return runs["ours"], fits
 
 

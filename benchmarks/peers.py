@@ -54,14 +54,14 @@ def kernel(X: np.ndarray, gamma: float) -> np.ndarray:
     return np.ascontiguousarray(rbf_kernel(X, gamma=gamma))
 
 
-def plain_fits(K: np.ndarray, y: np.ndarray, lambdas: Sequence[float]) -> PeerRun:
+def plain_fits(K: np.ndarray, y: np.ndarray, lambdas: np.ndarray) -> PeerRun:
     """One fit to all rows for each lambda."""
     fits = [fit(K, y, 1.0 / (2 * len(y) * value)) for value in lambdas]
     return PeerRun(_seconds(fits), _worst(fits), f"{len(fits)} fits")
 
 
 def k_fold_fits(
-    K: np.ndarray, y: np.ndarray, lambdas: Sequence[float], n_folds: int, sample: int | None = None
+    K: np.ndarray, y: np.ndarray, lambdas: np.ndarray, n_folds: int, sample: int | None = None
 ) -> PeerRun:
     """A fit for each lambda and fold (C as the fold has it), or an estimate from some of them.
 
@@ -81,7 +81,7 @@ def k_fold_fits(
 
 
 def support_vector_refits(
-    K: np.ndarray, y: np.ndarray, lambdas: Sequence[float], n_support: Sequence[int]
+    K: np.ndarray, y: np.ndarray, lambdas: np.ndarray, n_support: Sequence[int]
 ) -> PeerRun:
     """Leave-one-out by refits of the support vectors alone, from three fits at every 5th lambda."""
     rng = np.random.default_rng(0)

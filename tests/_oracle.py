@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from _problems import FloatArray, Small
 
+from exactcv import tolerances
 from exactcv.certificate import implied_accuracy
+from exactcv.engine.bounds import Reach, Span, reach
+from exactcv.engine.leave_one_out import FullSolution, LeaveOneOut, _Engine, in_play
+from exactcv.engine.path import Tracker, full_path
 from exactcv.folds import Folds, leave_one_out_folds
 from exactcv.ledger import Ledger
 from exactcv.losses import hinge
@@ -57,6 +62,43 @@ def run(task: Task, method: str = "exact", n_threads: int = 1) -> Run:
         ledger = Ledger(task)
         stats = get_method(method).run(task, ledger, workers)
     return Run(ledger, stats)
+
+
+@dataclass(frozen=True)
+class Start:
+    """From where the engine leaves rows out: the full-data solution at the first C, and bounds."""
+
+    engine: LeaveOneOut
+    full: FullSolution
+    who: Any
+    bounds: Reach
+
+    @classmethod
+    def of(cls, task: Task) -> Start:
+        tracker, ledger = Tracker(task.problem, np.zeros(1, dtype=np.int32)), Ledger(task)
+        point = next(full_path(task.problem, task.grid.Cs, tracker))
+        if not ledger.full(0, point.coef, within=tolerances.POLISH * task.tol)[0]:
+            point = tracker.polish(point)
+            ledger.full(0, point.coef)
+        span = Span.of(task.problem)
+        engine = LeaveOneOut(task, ledger, tracker, span)
+        full = engine._solution(0, point)
+        who = np.flatnonzero(full.coef)
+        return cls(engine, full, who, reach(task.problem, span, full, who))
+
+    def groups(self) -> Iterator[tuple[Any, FullSolution, Any]]:
+        """Rows to be left out, the solution from which that starts, and the rows in play."""
+        if len(self.who):
+            up = self.bounds.up
+            for mine, base in self.engine._groups(self.full, up, ~up):
+                yield self.who[mine], base, in_play(self.full, base, self.bounds, mine)
+
+    def drives(self) -> Iterator[tuple[int, FullSolution, FloatArray | None]]:
+        """Each row, the solution from which it is left out, and the coefficients without it."""
+        for who, base, rows in self.groups():
+            coef, failed = _Engine(base, rows).leave_out(who)
+            for j, row, bad in zip(who, coef, failed, strict=True):
+                yield int(j), base, None if bad else row
 
 
 def allowed(one: Ledger, two: Ledger) -> FloatArray:
@@ -129,6 +171,7 @@ class Twin:
     state: Any
     coef: FloatArray
     u: FloatArray
+    events: int = 0
 
     def leave_out(self, j: int) -> FloatArray:
         sign = -np.sign(self.coef[j])
@@ -144,6 +187,7 @@ class Twin:
                 self.coef[j] = 0.0
                 return self.coef
             self.state[row] = place
+            self.events += 1
         raise AssertionError("too many events")
 
     def _members(self) -> Any:

@@ -7,13 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from _oracle import Run, make_task, random_small, run
+from _oracle import Run, Start, make_task, random_small, run
 
 from exactcv import tolerances
-from exactcv.engine.bounds import Span, reach
-from exactcv.engine.leave_one_out import FullSolution, LeaveOneOut
-from exactcv.engine.path import Tracker, full_path
-from exactcv.ledger import PROVED, Ledger
+from exactcv.ledger import PROVED
 from exactcv.problem import Task
 from exactcv.smo import solve
 
@@ -33,40 +30,25 @@ def random_task(seed: int) -> Task:
     return make_task(small, C, fit_intercept=bool(rng.random() < 0.7))
 
 
-def start(task: Task) -> tuple[LeaveOneOut, FullSolution]:
-    """The engine, and the full-data solution from which it starts."""
-    tracker, ledger = Tracker(task.problem, np.zeros(1, dtype=np.int32)), Ledger(task)
-    point = next(full_path(task.problem, task.grid.Cs, tracker))
-    if not ledger.full(0, point.coef, within=tolerances.POLISH * task.tol)[0]:
-        point = tracker.polish(point)
-        ledger.full(0, point.coef)
-    engine = LeaveOneOut(task, ledger, tracker, Span.of(task.problem))
-    return engine, engine._solution(0, point)
-
-
-def beyond_reach(task: Task, full: FullSolution, values: np.ndarray) -> Iterator[str]:
+def beyond_reach(begin: Start, values: np.ndarray) -> Iterator[str]:
     """Left-out values that are not within their bounds."""
-    who = np.flatnonzero(full.coef)
-    if not len(who):
-        return
-    span = Span.of(task.problem)
-    bounds = reach(task.problem, span, full.state, full.levels, full.coef, full.u, who)
-    slack = 1e-8 * np.maximum(1.0, np.abs(full.u).max())
-    outside = (values[who] < bounds.low - slack) | (values[who] > bounds.high + slack)
-    for j, low, high in zip(who[outside], bounds.low[outside], bounds.high[outside], strict=True):
-        yield f"row {j}: {values[j]} is not in [{low}, {high}]"
+    bounds, left_out = begin.bounds, values[begin.who]
+    slack = 1e-8 * np.maximum(1.0, np.abs(begin.full.u).max())
+    outside = (left_out < bounds.low - slack) | (left_out > bounds.high + slack)
+    for k in np.flatnonzero(outside):
+        interval = f"[{bounds.low[k]}, {bounds.high[k]}]"
+        yield f"row {begin.who[k]}: {left_out[k]} is not in {interval}"
 
 
 def moved_out_of_play(
-    task: Task, engine: LeaveOneOut, full: FullSolution, rng: np.random.Generator, counts: Counter
+    task: Task, begin: Start, rng: np.random.Generator, counts: Counter
 ) -> Iterator[str]:
     """Rows out of play that change their coefficient, as the ordinary solver sees it."""
     problem, box = task.problem, task.grid.Cs[0] * task.problem.weight
-    folds = np.flatnonzero(full.coef)
-    for group, base in engine._groups(full, folds) if len(folds) else []:
-        j = int(rng.choice(group))
+    for who, base, rows in begin.groups():
+        j = int(rng.choice(who))
         others = np.setdiff1d(np.arange(problem.n), [j])
-        resting = np.setdiff1d(others, engine._in_play(base, group))
+        resting = np.setdiff1d(others, rows)
         counts["out of play"] += len(resting)
         solution = solve(
             problem.K, problem.loss, box, others, fit_intercept=problem.fit_intercept, tol=1e-10
@@ -96,17 +78,17 @@ def complaints(seed: int, counts: Counter) -> Iterator[str]:
         apart = np.abs(decision - run(task, "refit").ledger.decision[0])
         if (apart > 1e-5 * np.maximum(1.0, np.abs(decision))).any():
             yield f"refit differs by {apart.max()}"
-    engine, full = start(task)
-    yield from beyond_reach(task, full, decision)
+    begin = Start.of(task)
+    yield from beyond_reach(begin, decision)
     if seed % 3 == 0:
-        yield from moved_out_of_play(task, engine, full, rng, counts)
+        yield from moved_out_of_play(task, begin, rng, counts)
     labels = run(Task(task.problem, task.folds, task.grid, False, task.tol))
     yield from false_labels(labels, values)
     proved = int((labels.ledger.how[0] == PROVED).sum())
-    none_at_a_knot = task.problem.fit_intercept and not len(full.members)
+    none_at_a_knot = task.problem.fit_intercept and not len(begin.full.members)
     counts["none at a knot" if none_at_a_knot else "some at a knot"] += 1
     counts["proved, none at a knot" if none_at_a_knot else "proved"] += proved
-    counts["with a coefficient"] += int(np.count_nonzero(full.coef))
+    counts["with a coefficient"] += len(begin.who)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))

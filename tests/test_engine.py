@@ -12,9 +12,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from _oracle import Run, Twin, make_task, random_small, run
+from _oracle import Run, Start, Twin, make_task, random_small, run
 from _problems import BUILDERS, FloatArray, Small, labels, linear, rbf
-from test_bounds import start
 
 import exactcv
 from exactcv._core._active_set import ActiveSet, Status
@@ -53,17 +52,14 @@ def test_compiled_drive_equals_twin(C: float, fit_intercept: bool) -> None:
     drives = Counter[str]()
     for seed in range(25):
         task = make_task(generic(seed), C, fit_intercept=fit_intercept)
-        engine, full = start(task)
-        for group, base in engine._groups(full, np.flatnonzero(full.coef)):
-            coef, failed = engine._drive(base, group)
-            drives["failed"] += int(failed.sum())
-            for row, j in zip(coef[~failed], group[~failed], strict=True):
+        for j, base, coef in Start.of(task).drives():
+            drives["failed" if coef is None else "done"] += 1
+            if coef is not None:
                 twin = Twin(
-                    task.problem, full.levels, base.state.copy(), base.coef.copy(), base.u.copy()
+                    task.problem, base.levels, base.state.copy(), base.coef.copy(), base.u.copy()
                 )
-                assert row == pytest.approx(twin.leave_out(int(j)), abs=1e-8 * C)
-                drives["done"] += 1
-        drives["events"] += engine.events
+                assert coef == pytest.approx(twin.leave_out(j), abs=1e-8 * C)
+                drives["events"] += twin.events
     assert drives["failed"] <= 0.01 * drives["done"]
     assert drives["events"] > 100 or C == 0.01
 
@@ -99,7 +95,7 @@ def test_active_set_equals_working_set(chunk: int) -> None:
         state = rng.integers(0, 3, size=len(small.y)).astype(np.int8)
         state[small.weight == 0] = -1
         coef, h = np.zeros(len(small.y)), np.zeros(len(small.y))
-        b, status, _ = solver.solve(C, state, coef, h, 0.0)
+        b, status, _ = solver.solve(C, state, coef, h, 0.0, monotone=True)
         outcomes[status] += 1
         if status != Status.CONVERGED:
             continue
@@ -120,7 +116,7 @@ def test_active_set_keeps_rows_out() -> None:
     state[out] = -1
     coef = np.where(state == 0, 2.0, -2.0)  # the rows left out still have theirs
     h = small.K @ coef
-    b, status, _ = solver.solve(2.0, state, coef, h, 0.0)
+    b, status, _ = solver.solve(2.0, state, coef, h, 0.0, True)
     assert status == Status.CONVERGED and (coef[out] == 0).all() and (state[out] == -1).all()
     kkt, gap = residuals(small.K, loss, 2.0 * small.weight, coef, b, out)
     assert max(kkt, gap) <= 1e-8

@@ -99,7 +99,7 @@ class Ledger:
             where = np.atleast_1d(np.asarray(l, dtype=np.intp))
             coef = np.ascontiguousarray(np.atleast_2d(coef), dtype=float)
             problem, Cs = self.task.problem, self.task.grid.Cs[where]
-            h = np.asarray(coef @ problem.K)
+            h = self._values(coef, Cs)
             b = self._intercepts(intercept, h, coef, Cs, self._rows)
             out = judge(h, coef, b, Cs, self._rows, problem.fit_intercept)
             self.coef[where], self.intercept[where], self.h[where] = coef, b, h
@@ -243,7 +243,7 @@ class Ledger:
         problem, folds = self.task.problem, self.task.folds
         rows = RowTable.of(problem.loss, problem.weight, folds.left_out[fold])
         Cs = self.task.fold_Cs(fold)[where]
-        h = np.asarray(coef @ problem.K)
+        h = self._values(coef, Cs)
         b = self._intercepts(intercept, h, coef, Cs, rows)
         out = judge(h, coef, b, Cs, rows, problem.fit_intercept)
         pairs = np.arange(folds.offsets[fold], folds.offsets[fold + 1])
@@ -278,6 +278,22 @@ class Ledger:
                 train[own[k]] = False
             out[k] = canonical_intercept(h[k], coef[k], levels, rows.loss, train)
         return out
+
+    def _values(self, coef: FloatArray, Cs: FloatArray) -> FloatArray:
+        """K c for solutions of one training set at several C.
+
+        Where regularisation is strong, neighbours on the grid often have the same coefficients in
+        units of C: those are multiplied by K once.
+        """
+        units = coef / Cs[:, None]
+        order = np.argsort(Cs, kind="stable")
+        fresh = np.ones(len(Cs), dtype=bool)
+        fresh[1:] = (units[order[1:]] != units[order[:-1]]).any(axis=1)
+        products = units[order[fresh]] @ self.task.problem.K
+        h = np.empty_like(coef)
+        h[order] = products[np.cumsum(fresh) - 1]
+        h *= Cs[:, None]
+        return h
 
     # ---- small change -------------------------------------------------------------------------
 

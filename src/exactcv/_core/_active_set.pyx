@@ -33,6 +33,7 @@ cdef extern from "vector.h" nogil:
 
 # Block steps allowed without a new low in the number of violators.
 cdef int PATIENCE = 4
+cdef int MOST_BLOCK_STEPS = 500
 # Added to the diagonal of K_MM, relative to its largest entry; residuals are then corrected, so
 # that it changes the way to the solution but not the solution.
 cdef double RIDGE = 1e-12
@@ -73,6 +74,7 @@ cdef class ActiveSet:
     cdef const double[:, ::1] K
     cdef const double[:, ::1] knots
     cdef const double[:, ::1] levels
+    cdef const double[:, ::1] ends
     cdef bint intercept
     cdef Py_ssize_t n, m, capacity
     cdef double[::1] factor
@@ -88,6 +90,7 @@ cdef class ActiveSet:
 
     def __init__(self, K, knots, levels, bint intercept):
         self.K, self.knots, self.levels = K, knots, levels
+        self.ends = np.pad(knots, ((0, 0), (1, 1)), constant_values=((0, 0), (-np.inf, np.inf)))
         self.intercept = intercept
         self.n, self.m = knots.shape[0], knots.shape[1]
         self.at_knot = np.empty(self.n, dtype=np.intp)
@@ -151,7 +154,7 @@ cdef class ActiveSet:
         cdef bint wild
         with nogil:
             self._place(C, state, c, h)
-        while True:
+        while done[0] < MOST_BLOCK_STEPS:
             done[0] += 1
             size = self._collect(state)
             if size > self.capacity:
@@ -162,8 +165,8 @@ cdef class ActiveSet:
                     if self._direction(size, state, c, h, b) != 0:
                         return SINGULAR
                     wild = self._full_step(C, size, state, c, h)
-                elif self.intercept:
-                    self._move_intercept(C, state, c, h, b)
+                elif self.intercept and self._move_intercept(C, state, c, h, b):
+                    continue
                 count = self._find_violators(C, state, c, h, b[0], wild, tol)
                 if count == 0:
                     # The ridge leaves a small residual: one more correction at the same sets.
@@ -183,6 +186,7 @@ cdef class ActiveSet:
                     # So many would make M far larger than it ends up, at the price of its cube.
                     count = self._keep_worst(count, state, h, b[0], count)
                 self._move(C, count, state, c, h)
+        return STALLED
 
     cdef int _monotone(self, double C, signed char[::1] state, double[::1] c, double[::1] h,
                        double* b, double tol, int max_iter, int* done):
@@ -202,8 +206,8 @@ cdef class ActiveSet:
                     if self._direction(size, state, c, h, b) != 0:
                         return SINGULAR
                     blocked = self._step_to_bound(C, size, state, c, h, &moved)
-                elif self.intercept:
-                    self._move_intercept(C, state, c, h, b)
+                elif self.intercept and self._move_intercept(C, state, c, h, b):
+                    continue
                 if blocked:
                     continue
                 count = self._find_violators(C, state, c, h, b[0], False, tol)
@@ -286,6 +290,8 @@ cdef class ActiveSet:
                 self.factor[i * size + j] = self.K[row, self.at_knot[j]]
             top = max(top, self.factor[i * size + i])
             self.rhs[0, i] = self.knots[row, state[row] // 2] - h[row]
+        if top == 0.0:  # every row in M is the origin of a linear kernel
+            top = 1.0
         if self.intercept:
             for i in range(size):
                 for j in range(i + 1):
@@ -411,23 +417,26 @@ cdef class ActiveSet:
             state[down] = self._state_of(C, down, c[down])
         self._flush(h)
 
-    cdef void _box(self, double C, Py_ssize_t row, signed char[::1] state, double* low,
+    cdef inline void _box(self, double C, Py_ssize_t row, signed char[::1] state, double* low,
                    double* high) noexcept nogil:
         """Between which levels c may lie while the row stays at its knot."""
         cdef Py_ssize_t k = state[row] // 2
         high[0] = C * self.levels[row, k]
         low[0] = C * self.levels[row, k + 1]
 
-    cdef void _limits(self, Py_ssize_t i, signed char[::1] state, double* low,
-                      double* high) noexcept nogil:
+    cdef inline void _limits(self, Py_ssize_t i, signed char[::1] state, double* low,
+                             double* high) noexcept nogil:
         """Where u_i may lie while row i stays on its segment."""
         cdef Py_ssize_t s = state[i] // 2
-        low[0] = self.knots[i, s - 1] if s > 0 else -INFINITY
-        high[0] = self.knots[i, s] if s < self.m else INFINITY
+        low[0] = self.ends[i, s]
+        high[0] = self.ends[i, s + 1]
 
-    cdef void _move_intercept(self, double C, signed char[::1] state, double[::1] c,
+    cdef bint _move_intercept(self, double C, signed char[::1] state, double[::1] c,
                               double[::1] h, double* b) noexcept nogil:
-        """No row at a knot: move b until the coefficients can sum to zero."""
+        """No row at a knot: move b until the coefficients can sum to zero.
+
+        True if rows changed their state for it.
+        """
         cdef Py_ssize_t i, s
         cdef Py_ssize_t count = 0
         cdef double total = 0.0
@@ -445,18 +454,17 @@ cdef class ActiveSet:
                 b_high = min(b_high, high - h[i])
         if fabs(total) <= 1e-13 * size:
             b[0] = 0.5 * (b_low + b_high)
-            return
-        # Too much weight: b rises and rows pass the knot on their right, the nearest first.
+            return False
+        # Too much weight: b rises and rows pass the knots on their right, the nearest first.
         sign = 1.0 if total > 0 else -1.0
-        crossing = <Crossing*>malloc(self.n * sizeof(Crossing))
+        crossing = <Crossing*>malloc(self.n * self.m * sizeof(Crossing))
         for i in range(self.n):
-            if state[i] >= 0:
-                self._limits(i, state, &low, &high)
-                low = h[i] - low if sign < 0 else high - h[i]
-                if low < INFINITY:
-                    crossing[count].b = low
-                    crossing[count].row = i
-                    count += 1
+            s = state[i] // 2 if sign > 0 else state[i] // 2 - 1
+            while state[i] >= 0 and 0 <= s < self.m:
+                crossing[count].b = sign * (self.knots[i, s] - h[i])
+                crossing[count].row = i
+                count += 1
+                s += 1 if sign > 0 else -1
         qsort(crossing, count, sizeof(Crossing), &_by_intercept)
         for i in range(count):
             s = state[crossing[i].row] // 2
@@ -478,6 +486,7 @@ cdef class ActiveSet:
                 break
         self._flush(h)
         free(crossing)
+        return True
 
     cdef Py_ssize_t _find_violators(self, double C, signed char[::1] state, double[::1] c,
                                     double[::1] h, double b, bint wild,
@@ -486,7 +495,7 @@ cdef class ActiveSet:
         cdef Py_ssize_t i
         cdef Py_ssize_t count = 0
         cdef double low, high, slack
-        cdef double scale = max(1.0, fabs(b))
+        tol *= max(1.0, fabs(b))
         for i in range(self.n):
             if state[i] < 0:
                 continue
@@ -503,9 +512,9 @@ cdef class ActiveSet:
                 if wild:
                     continue
                 self._limits(i, state, &low, &high)
-                if h[i] + b > high + tol * scale:
+                if h[i] + b > high + tol:
                     self.wanted[i] = state[i] + 1
-                elif h[i] + b < low - tol * scale:
+                elif h[i] + b < low - tol:
                     self.wanted[i] = state[i] - 1
                 else:
                     continue

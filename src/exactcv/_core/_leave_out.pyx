@@ -63,6 +63,7 @@ cdef class LeaveOut:
     cdef const double[:, ::1] levels
     cdef bint intercept
     cdef double tol
+    cdef double scale
     cdef Py_ssize_t a, q, m
     # the moving state of one drive
     cdef double[::1] u
@@ -114,6 +115,7 @@ cdef class LeaveOut:
         self.small = np.empty(max(self.q, 1))
         cdef Py_ssize_t i
         for i in range(self.a):
+            self.scale = max(self.scale, fabs(self.K[rows[i], rows[i]]))
             self._limits(i, state[i], &self.base_low[i], &self.base_high[i])
 
     def leave_out(self, const Py_ssize_t[::1] who, const Py_ssize_t[::1] position,
@@ -329,7 +331,7 @@ cdef class LeaveOut:
     cdef signed char _row_enters(self, Py_ssize_t k, int side, Py_ssize_t j) noexcept nogil:
         cdef double* column = &self.scratch[0, 0]
         self._column(k, column)
-        if column[k] > SMALL_PIVOT * self.K[self.rows[k], self.rows[k]]:
+        if column[k] > SMALL_PIVOT * self.scale:
             self._set_state(k, self.state[k] + side)
             self._pivot(k, column)
             return DONE

@@ -249,7 +249,7 @@ def bordered_inverse(K_MM: FloatArray, intercept: bool) -> FloatArray:
     size = len(K_MM)
     if size == 0:
         return np.zeros((0, 0))
-    constant = float(K_MM.diagonal().max()) if intercept else 0.0
+    constant = _scale(K_MM) if intercept else 0.0
     inverse = np.linalg.inv(K_MM + constant)
     inverse = 0.5 * (inverse + inverse.T)
     if not intercept:
@@ -265,6 +265,11 @@ def bordered_inverse(K_MM: FloatArray, intercept: bool) -> FloatArray:
     return P
 
 
+def _scale(K_MM: FloatArray) -> float:
+    """The size of the entries; 1 where every row is the origin of a linear kernel."""
+    return float(K_MM.diagonal().max()) or 1.0
+
+
 def _independent(full: FullSolution) -> FullSolution:
     """An equal solution in which the rows at a knot are linearly independent.
 
@@ -274,8 +279,8 @@ def _independent(full: FullSolution) -> FullSolution:
     while len(members := full.members):
         K_MM = full.problem.K[np.ix_(members, members)]
         if full.problem.fit_intercept:
-            K_MM = K_MM + K_MM.diagonal().max()
-        least = tolerances.DEPENDENT * K_MM.diagonal().max()
+            K_MM = K_MM + _scale(K_MM)
+        least = tolerances.DEPENDENT * _scale(K_MM)
         _, pivots, rank, _ = lapack.dpstrf(K_MM, tol=least, lower=1)
         if rank == len(members):
             break

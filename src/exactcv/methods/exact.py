@@ -51,7 +51,8 @@ class Exact:
             counts = self._blocks(task, ledger, workers, points)
         counts["path_solves"] = tracker.solves
         counts["at_knot"] = [_members(p) for p in _grid_order(task, points)]
-        seconds = {"path": middle - start - judged, "folds": perf_counter() - middle}
+        folds = perf_counter() - middle - (ledger.seconds - judged) / workers.n_threads
+        seconds = {"path": middle - start - judged, "folds": max(folds, 0.0)}
         return {"counts": counts, "timings": seconds}
 
     def _path(self, task: Task, ledger: Ledger, tracker: Tracker) -> list[Point]:
