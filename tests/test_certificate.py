@@ -9,7 +9,7 @@ import pytest
 from _problems import BUILDERS, mixture, weighted
 
 from exactcv._core import reference
-from exactcv.certificate import Certificate, RowTable, implied_accuracy, judge, residuals
+from exactcv.certificate import Certificate, PiecewiseLinearJudge, implied_accuracy, residuals
 from exactcv.losses import PiecewiseLinear, hinge
 from exactcv.smo import solve
 
@@ -187,7 +187,8 @@ def test_compiled_judge_equals_twin(name: str, fit_intercept: bool) -> None:
     own = np.array([0, 1, n - 1, n // 2, -1, 8], dtype=np.intp)
     loss = hinge(small.y)
     h = coef @ small.K
-    got = judge(h, coef, b, Cs, RowTable.of(loss, small.weight), fit_intercept, own)
+    judge = PiecewiseLinearJudge.of(loss, small.weight, fit_intercept)
+    got = judge.figures(h, coef, b, Cs, own)
     for k in range(6):
         box = Cs[k] * small.weight
         if own[k] >= 0:
@@ -239,8 +240,8 @@ def test_judge_takes_several_knots() -> None:
     rng = np.random.default_rng(5)
     loss = two_knots(rng.normal(size=10), 0.2)
     h, coef = rng.normal(size=(2, 10)), rng.uniform(-1, 1, size=(2, 10))
-    rows = RowTable.of(loss, np.ones(10), np.array([4]))
-    out = judge(h, coef, np.zeros(2), np.array([2.0, 3.0]), rows, False)
+    judge = PiecewiseLinearJudge.of(loss, np.ones(10), False, np.array([4]))
+    out = judge.figures(h, coef, np.zeros(2), np.array([2.0, 3.0]))
     box = np.full(10, 3.0)
     box[4] = 0.0
     assert tuple(out[1]) == reference.tally(h[1], coef[1], 0.0, box, loss, False)
@@ -250,7 +251,7 @@ def test_implied_accuracy_holds() -> None:
     """Two poor solutions of one problem differ by no more than their gaps allow."""
     small = mixture(40, 5)
     loss, box = hinge(small.y), np.full(40, 2.0)
-    rows = RowTable.of(loss, box)
+    judge = PiecewiseLinearJudge.of(loss, box, True)
     found = []
     for tol in (1e-1, 1e-3):
         coef = solve(small.K, loss, box, tol=1e-12).coef
@@ -259,7 +260,7 @@ def test_implied_accuracy_holds() -> None:
                        np.maximum(0, 2 * small.y))  # fmt: skip
         coef[np.argmax(np.abs(np.abs(coef) - 1) < 0.5)] -= coef.sum()
         h = np.ascontiguousarray((coef @ small.K)[None])
-        gaps = [judge(h, coef[None], np.array([b]), np.ones(1), rows, True)[0, 1]
+        gaps = [judge.figures(h, coef[None], np.array([b]), np.ones(1))[0, 1]
                 for b in np.linspace(-2, 2, 401)]  # fmt: skip
         found.append((h[0], min(gaps)))
     (h1, g1), (h2, g2) = found

@@ -306,4 +306,3 @@ def test_interrupt_stops_the_run(method: str, cv: object, n_jobs: int) -> None:
             raise
     assert out.strip() == "stopped"
     assert child.returncode == 0
-

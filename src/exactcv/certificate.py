@@ -40,16 +40,29 @@ A number that is not finite makes both infinite.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
+from typing import Protocol
 
 import numpy as np
 
+from . import tolerances
 from ._core import _residuals, reference
 from .folds import IntArray
+from .intercept import canonical_intercept
 from .losses import FloatArray, PiecewiseLinear
+from .problem import Problem
 
-__all__ = ["Certificate", "RowTable", "implied_accuracy", "judge", "relative_gap", "residuals"]
+__all__ = [
+    "Certificate",
+    "Judge",
+    "PiecewiseLinearJudge",
+    "implied_accuracy",
+    "judge_for",
+    "relative_gap",
+    "residuals",
+]
 
 TINY = float(np.finfo(float).tiny)
 
@@ -82,9 +95,38 @@ class Certificate:
         return f"NOT exact: {worst}, {len(self.unresolved)} unresolved (tolerance {self.tol:.0e})"
 
 
+class Judge(Protocol):
+    """The judge of one training set: the only part of the ledger that knows the model.
+
+    ``own``, where given, names one more row that each solution leaves out (-1 for none).
+    """
+
+    @property
+    def weight_max(self) -> float:
+        """The largest row weight."""
+        ...
+
+    def intercepts(
+        self, h: FloatArray, coef: FloatArray, C: FloatArray, own: IntArray | None = None
+    ) -> FloatArray:
+        """The intercept that belongs to each block of coefficients, h = K coef."""
+        ...
+
+    def figures(
+        self,
+        h: FloatArray,
+        coef: FloatArray,
+        intercept: FloatArray,
+        C: FloatArray,
+        own: IntArray | None = None,
+    ) -> FloatArray:
+        """KKT violation, absolute duality gap and primal objective: shape (B, 3)."""
+        ...
+
+
 @dataclass(frozen=True)
-class RowTable:
-    """The rows of one training set as the judge wants them.
+class PiecewiseLinearJudge:
+    """The judge for piecewise-linear losses.
 
     ``weight`` is zero for rows that take no part; C_i = C weight_i.  ``table`` (one-knot losses
     only) stacks knot, slopes, weight and 1 / weight, with zeros for rows that take no part.
@@ -92,14 +134,19 @@ class RowTable:
 
     loss: PiecewiseLinear
     weight: FloatArray
+    fit_intercept: bool
     table: FloatArray | None
     weight_max: float
     weight_sum: float
 
     @classmethod
     def of(
-        cls, loss: PiecewiseLinear, weight: FloatArray, left_out: IntArray | None = None
-    ) -> RowTable:
+        cls,
+        loss: PiecewiseLinear,
+        weight: FloatArray,
+        fit_intercept: bool,
+        left_out: IntArray | None = None,
+    ) -> PiecewiseLinearJudge:
         weight = weight.copy()
         if left_out is not None:
             weight[left_out] = 0.0
@@ -109,44 +156,59 @@ class RowTable:
             inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=used)
             slopes = np.where(used, loss.slopes.T, 0.0)
             table = np.ascontiguousarray(np.vstack([loss.knots[:, 0], slopes, weight, inverse]))
-        return cls(loss, weight, table, float(weight.max(initial=0.0)), float(weight.sum()))
+        largest, total = float(weight.max(initial=0.0)), float(weight.sum())
+        return cls(loss, weight, fit_intercept, table, largest, total)
 
-
-def judge(
-    h: FloatArray,
-    coef: FloatArray,
-    intercept: FloatArray,
-    C: FloatArray,
-    rows: RowTable,
-    fit_intercept: bool,
-    own: IntArray | None = None,
-) -> FloatArray:
-    """Violation, absolute gap and primal objective of a block of solutions, one a row of ``coef``.
-
-    Parameters
-    ----------
-    h, coef : ndarray of shape (B, n), C-contiguous
-        h = K coef.
-    intercept, C : ndarray of shape (B,)
-    rows : RowTable
-    fit_intercept : bool
-    own : ndarray of shape (B,), optional
-        One more row that solution k leaves out, or -1.
-    """
-    block = len(coef)
-    out = np.empty((block, 3))
-    if rows.table is not None:
+    def intercepts(
+        self, h: FloatArray, coef: FloatArray, C: FloatArray, own: IntArray | None = None
+    ) -> FloatArray:
+        """What the rule of ``intercept.py`` picks."""
+        out = np.zeros(len(coef))
+        if not self.fit_intercept:
+            return out
         if own is None:
-            own = np.full(block, -1, dtype=np.intp)
-        totals = rows.weight_max, rows.weight_sum
-        _residuals.judge(h, coef, intercept, C, rows.table, own, *totals, fit_intercept, out)
+            own = np.full(len(coef), -1, dtype=np.intp)
+        if self.table is not None:
+            _residuals.intercepts(h, coef, C, self.table, own, tolerances.AT_BOUND, out)
+            return out
+        for k, box in enumerate(self._boxes(C, own)):
+            levels = self.loss.coefficient_levels(box)
+            out[k] = canonical_intercept(h[k], coef[k], levels, self.loss, box > 0)
         return out
-    for k in range(block):
-        box = C[k] * rows.weight
-        if own is not None and own[k] >= 0:
-            box[own[k]] = 0.0
-        out[k] = reference.tally(h[k], coef[k], intercept[k], box, rows.loss, fit_intercept)
-    return out
+
+    def figures(
+        self,
+        h: FloatArray,
+        coef: FloatArray,
+        intercept: FloatArray,
+        C: FloatArray,
+        own: IntArray | None = None,
+    ) -> FloatArray:
+        """KKT violation, absolute duality gap and primal objective of each solution."""
+        out = np.empty((len(coef), 3))
+        if own is None:
+            own = np.full(len(coef), -1, dtype=np.intp)
+        if self.table is not None:
+            totals = self.weight_max, self.weight_sum, self.fit_intercept
+            _residuals.judge(h, coef, intercept, C, self.table, own, *totals, out)
+            return out
+        for k, box in enumerate(self._boxes(C, own)):
+            found = reference.tally(h[k], coef[k], intercept[k], box, self.loss, self.fit_intercept)
+            out[k] = found
+        return out
+
+    def _boxes(self, C: FloatArray, own: IntArray) -> Iterator[FloatArray]:
+        """C_i of each solution's rows; zero for those that take no part."""
+        for k in range(len(C)):
+            box = C[k] * self.weight
+            if own[k] >= 0:
+                box[own[k]] = 0.0
+            yield box
+
+
+def judge_for(problem: Problem, left_out: IntArray | None = None) -> Judge:
+    """The judge of a training set: all rows but ``left_out``."""
+    return PiecewiseLinearJudge.of(problem.loss, problem.weight, problem.fit_intercept, left_out)
 
 
 def relative_gap(gap: FloatArray, primal: FloatArray) -> FloatArray:
@@ -194,8 +256,8 @@ def residuals(
     """
     coef = np.ascontiguousarray(coef, dtype=float)
     h = np.ascontiguousarray(K @ coef)
-    rows = RowTable.of(loss, np.asarray(C, dtype=float), left_out)
-    out = judge(h[None], coef[None], np.array([intercept]), np.ones(1), rows, fit_intercept)
+    judge = PiecewiseLinearJudge.of(loss, np.asarray(C, dtype=float), fit_intercept, left_out)
+    out = judge.figures(h[None], coef[None], np.array([intercept]), np.ones(1))
     return float(out[0, 0]), float(relative_gap(out[0, 1], out[0, 2]))
 
 

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from . import tolerances
 from ._core import _residuals
-from .certificate import Certificate, RowTable, judge, relative_gap
+from .certificate import Certificate, judge_for, relative_gap
 from .folds import IntArray
-from .intercept import canonical_intercept
 from .losses import FloatArray
 from .problem import Task
 
@@ -76,7 +75,7 @@ class Ledger:
         self.how = np.zeros((n_grid, n_folds), dtype=np.uint8)
         self._lock = threading.Lock()
         self._scratch = threading.local()
-        self._rows = RowTable.of(problem.loss, problem.weight)
+        self._judge = judge_for(problem)
         # In leave-one-out, pair f is fold f: the row it leaves out.
         self._own = folds.pair_rows if folds.leave_one_out else None
 
@@ -100,8 +99,9 @@ class Ledger:
             coef = np.ascontiguousarray(np.atleast_2d(coef), dtype=float)
             problem, Cs = self.task.problem, self.task.grid.Cs[where]
             h = self._values(coef, Cs)
-            b = self._intercepts(intercept, h, coef, Cs, self._rows)
-            out = judge(h, coef, b, Cs, self._rows, problem.fit_intercept)
+            b = self._given(intercept)
+            b = self._judge.intercepts(h, coef, Cs) if b is None else b
+            out = self._judge.figures(h, coef, b, Cs)
             self.coef[where], self.intercept[where], self.h[where] = coef, b, h
             self.objective[where] = out[:, 2] / (problem.n * Cs)
             return self._note(where, np.full(len(where), len(self.task.folds)), out, within)
@@ -196,7 +196,7 @@ class Ledger:
             return
         rows, last = self._own[folds], len(self.task.folds)
         # The left-out row must have had no coefficient; a method that errs here is found out.
-        taken = np.abs(self.coef[l, rows]) / (self.task.grid.Cs[l] * self._rows.weight_max)
+        taken = np.abs(self.coef[l, rows]) / (self.task.grid.Cs[l] * self._judge.weight_max)
         self.kkt[l, folds] = np.maximum(self.kkt[l, last], taken)
         self.gap[l, folds] = self.gap[l, last]
         self.gap_abs[l, folds] = self.gap_abs[l, last]
@@ -226,8 +226,9 @@ class Ledger:
                 problem.K, coef, base, self.h[l], own, columns[:count], pack, panel, h
             )
         C = np.full(block, self.task.grid.Cs[l])
-        b = self._intercepts(intercept, h, coef, C, self._rows, own)
-        out = judge(h, coef, b, C, self._rows, problem.fit_intercept, own)
+        b = self._given(intercept)
+        b = self._judge.intercepts(h, coef, C, own) if b is None else b
+        out = self._judge.figures(h, coef, b, C, own)
         self._decide(l, folds, h[np.arange(block), own] + b)
         return self._note(l, folds, out, within)
 
@@ -241,43 +242,22 @@ class Ledger:
     ) -> NDArray[np.bool_]:
         """Solutions of one fold at several grid points."""
         problem, folds = self.task.problem, self.task.folds
-        rows = RowTable.of(problem.loss, problem.weight, folds.left_out[fold])
+        judge = judge_for(problem, folds.left_out[fold])
         Cs = self.task.fold_Cs(fold)[where]
         h = self._values(coef, Cs)
-        b = self._intercepts(intercept, h, coef, Cs, rows)
-        out = judge(h, coef, b, Cs, rows, problem.fit_intercept)
+        b = self._given(intercept)
+        b = judge.intercepts(h, coef, Cs) if b is None else b
+        out = judge.figures(h, coef, b, Cs)
         pairs = np.arange(folds.offsets[fold], folds.offsets[fold + 1])
         values = h[:, folds.test[fold]] + b[:, None]
         self._decide(where[:, None], pairs, values)
         return self._note(where, np.full(len(where), fold), out, within)
 
-    def _intercepts(
-        self,
-        given: float | FloatArray | None,
-        h: FloatArray,
-        coef: FloatArray,
-        Cs: FloatArray,
-        rows: RowTable,
-        own: IntArray | None = None,
-    ) -> FloatArray:
-        """The intercepts given, or else those that the rule picks."""
-        if given is not None:
-            return np.ascontiguousarray(np.atleast_1d(given), dtype=float)
-        out = np.zeros(len(coef))
-        if not self.task.problem.fit_intercept:
-            return out
-        if own is None:
-            own = np.full(len(coef), -1, dtype=np.intp)
-        if rows.table is not None:
-            _residuals.intercepts(h, coef, Cs, rows.table, own, tolerances.AT_BOUND, out)
-            return out
-        for k, C in enumerate(Cs):
-            levels = rows.loss.coefficient_levels(C * rows.weight)
-            train = rows.weight > 0
-            if own[k] >= 0:
-                train[own[k]] = False
-            out[k] = canonical_intercept(h[k], coef[k], levels, rows.loss, train)
-        return out
+    @staticmethod
+    def _given(intercept: float | FloatArray | None) -> FloatArray | None:
+        if intercept is None:
+            return None
+        return np.ascontiguousarray(np.atleast_1d(intercept), dtype=float)
 
     def _values(self, coef: FloatArray, Cs: FloatArray) -> FloatArray:
         """K c for solutions of one training set at several C.
@@ -289,7 +269,7 @@ class Ledger:
         order = np.argsort(Cs, kind="stable")
         fresh = np.ones(len(Cs), dtype=bool)
         fresh[1:] = (units[order[1:]] != units[order[:-1]]).any(axis=1)
-        products = units[order[fresh]] @ self.task.problem.K
+        products = self.task.problem.times(units[order[fresh]])
         h = np.empty_like(coef)
         h[order] = products[np.cumsum(fresh) - 1]
         h *= Cs[:, None]

@@ -39,6 +39,10 @@ class Problem:
     def n(self) -> int:
         return int(self.y.shape[0])
 
+    def times(self, coef: FloatArray) -> FloatArray:
+        """K c for each row c of ``coef``."""
+        return np.asarray(coef @ self.K)
+
     @cached_property
     def diagonal(self) -> FloatArray:
         return np.ascontiguousarray(np.diagonal(self.K))
