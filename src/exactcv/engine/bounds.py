@@ -96,8 +96,11 @@ class Reach:
         return float(fall), float(rise)
 
 
-def reach(problem: Problem, span: Span, full: Solution, who: IntArray) -> Reach:
-    """Bounds for leaving out each of the rows ``who`` (all with a coefficient)."""
+def reach(problem: Problem, span: Span, full: Solution, who: IntArray, slack: float = 0.0) -> Reach:
+    """Bounds for leaving out each of the rows ``who`` (all with a coefficient).
+
+    ``slack`` is how far the u at hand may be from those of the exact solution.
+    """
     size, up = np.abs(full.coef[who]), full.coef[who] > 0
     own, others = size * span.own[who], size * span.others[who]
     least, most = np.zeros(len(who)), np.zeros(len(who))
@@ -106,9 +109,9 @@ def reach(problem: Problem, span: Span, full: Solution, who: IntArray) -> Reach:
     # In terms of a row with c_j > 0, whose u falls:
     side = np.where(up, 1.0, -1.0)
     value = side * full.u[who]
-    rounding = 1e-12 * np.maximum(1.0, np.abs(value))
-    upper = np.minimum(value, value - least + own) + rounding
-    lower = value - most - own - rounding
+    slack = slack + 1e-12 * max(1.0, float(np.abs(full.u).max()))
+    upper = np.minimum(value, value - least + own) + slack
+    lower = value - most - own - slack
     low, high = np.where(up, lower, -upper), np.where(up, upper, -lower)
     return Reach(low, high, up, others, most)
 

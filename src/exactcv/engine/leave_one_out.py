@@ -18,6 +18,7 @@ from scipy.linalg import lapack
 from .. import ledger as entries
 from .. import tolerances
 from .._core._leave_out import LeaveOut, Outcome
+from ..certificate import implied_accuracy
 from ..folds import IntArray
 from ..ledger import Ledger
 from ..losses import FloatArray
@@ -86,7 +87,7 @@ class LeaveOneOut:
         folds = np.flatnonzero(has_weight)
         if not len(folds):
             return
-        bounds = reach(full.problem, self.span, full, row_of[folds])
+        bounds = reach(full.problem, self.span, full, row_of[folds], self._slack(l))
         left = np.ones(len(folds), dtype=bool)
         if not self.task.want_decision:
             left = ~self._prove(l, bounds, folds)
@@ -115,6 +116,17 @@ class LeaveOneOut:
             full.state[members] += np.where(at_top, -1, 1).astype(np.int8)
             del full.members  # it was worked out from the states before
         return full
+
+    def _slack(self, l: int) -> float:
+        """How far the full-data u may be from the exact ones, by their certificate.
+
+        Twice the accuracy of f that the duality gap implies (f at a row, and f at the row that
+        fixes the intercept), and the KKT violation.
+        """
+        kkt, gap = self.ledger.kkt[l, -1], self.ledger.gap_abs[l, -1]
+        scale = max(1.0, float(np.abs(self.ledger.h[l] + self.ledger.intercept[l]).max()))
+        accuracy = implied_accuracy(gap, 0.0, float(self.task.problem.diagonal.max()))
+        return float(2.0 * accuracy + kkt * scale)
 
     # ---- folds that need no path ---------------------------------------------------------------
 
