@@ -15,6 +15,8 @@ from exactcv.problem import Task
 from exactcv.smo import solve
 
 N_PROBLEMS = 3000
+# Found by a longer search: coefficients that are zero but for rounding, and the least accurate.
+HARD = [3783, 4760, 6768, 7269]
 # Chunks run side by side under pytest-xdist.
 CHUNKS = 10
 
@@ -68,7 +70,7 @@ def false_labels(labels: Run, values: Run) -> Iterator[str]:
 
 
 def complaints(seed: int, counts: Counter) -> Iterator[str]:
-    """All that is wrong with one problem; ``counts`` tells how often claims were put to the test."""
+    """All that is wrong with one problem; ``counts``: how often claims were put to the test."""
     task, rng = random_task(seed), np.random.default_rng(seed)
     values = run(task)
     decision = values.ledger.decision[0]
@@ -96,7 +98,7 @@ def test_nothing_claimed_is_false(chunk: int) -> None:
     """And the claims are not empty: labels are proved, and rows are kept out of play."""
     counts: Counter[str] = Counter()
     wrong = []
-    for seed in range(chunk, N_PROBLEMS, CHUNKS):
+    for seed in [*range(chunk, N_PROBLEMS, CHUNKS), *HARD[chunk::CHUNKS]]:
         try:
             wrong += [f"problem {seed}: {text}" for text in complaints(seed, counts)]
         except Exception as error:

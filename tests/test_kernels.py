@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-import warnings
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from sklearn.metrics import pairwise
 
 from exactcv import kernels
 from exactcv.exceptions import InputError, MemoryLimitError, NotPSDWarning
-from exactcv.kernels import Kernel, kernel_matrix, median_gamma
+from exactcv.kernels import Kernel, check_psd, kernel_matrix, median_gamma
 from exactcv.memory import available_memory, check_memory, parse_bytes
 from exactcv.parallel import Workers
 
@@ -31,7 +30,6 @@ REFERENCES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::exactcv.NotPSDWarning")
 @pytest.mark.parametrize("name", REFERENCES)
 def test_matches_scikit_learn_and_is_symmetric_to_the_bit(X: np.ndarray, name: str) -> None:
     K, gamma = kernel_matrix(X, Kernel(name, gamma=0.3, degree=4, coef0=0.5))
@@ -42,7 +40,6 @@ def test_matches_scikit_learn_and_is_symmetric_to_the_bit(X: np.ndarray, name: s
     assert gamma == (None if name == "linear" else 0.3)
 
 
-@pytest.mark.filterwarnings("ignore::exactcv.NotPSDWarning")
 @pytest.mark.parametrize("name", REFERENCES)
 def test_threads_give_the_same_bits(X: np.ndarray, name: str) -> None:
     kernel = Kernel(name, gamma="median")
@@ -140,23 +137,25 @@ def test_asymmetric_matrix_is_refused_and_the_place_named(X: np.ndarray) -> None
 def test_indefinite_kernels_warn_and_singular_ones_do_not() -> None:
     rng = np.random.default_rng(0)
     A = rng.normal(size=(60, 3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        kernel_matrix(A @ A.T, Kernel("precomputed"))
-        kernel_matrix(np.zeros((4, 4)), Kernel("precomputed"))
-        kernel_matrix(A, Kernel("poly", gamma=1.0, coef0=1.0))
+
+    def psd(X: np.ndarray, kernel: Kernel) -> bool:
+        return check_psd(kernel_matrix(X, kernel)[0], kernel)
+
+    assert psd(A @ A.T, Kernel("precomputed"))
+    assert psd(np.zeros((4, 4)), Kernel("precomputed"))
+    assert psd(A, Kernel("poly", gamma=1.0, coef0=1.0))
     with pytest.warns(NotPSDWarning, match="not positive semidefinite"):
-        kernel_matrix(A @ A.T - 0.1 * np.eye(60), Kernel("precomputed"))
+        assert not psd(A @ A.T - 0.1 * np.eye(60), Kernel("precomputed"))
     with pytest.warns(NotPSDWarning):
-        kernel_matrix(A, Kernel("poly", gamma=1.0, degree=2, coef0=-1.0))
+        assert not psd(A, Kernel("poly", gamma=1.0, degree=2, coef0=-1.0))
     with pytest.warns(NotPSDWarning):
-        kernel_matrix(A, Kernel("sigmoid", gamma=1.0, coef0=-1.0))
+        assert not psd(A, Kernel("sigmoid", gamma=1.0, coef0=-1.0))
 
 
 def test_large_indefinite_matrix_is_tested_on_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "_PSD_ROWS", 20)
     with pytest.warns(NotPSDWarning):
-        kernel_matrix(-np.eye(50), Kernel("precomputed"))
+        assert not check_psd(-np.eye(50), Kernel("precomputed"))
 
 
 @pytest.mark.filterwarnings("ignore:overflow")

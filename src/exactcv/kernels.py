@@ -29,7 +29,7 @@ from .exceptions import InputError, InputTypeError, NotPSDWarning
 from .losses import FloatArray
 from .parallel import Workers
 
-__all__ = ["GAMMA_RULES", "KERNELS", "Kernel", "kernel_matrix", "median_gamma"]
+__all__ = ["GAMMA_RULES", "KERNELS", "Kernel", "check_psd", "kernel_matrix", "median_gamma"]
 
 KERNELS = ("rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed")
 GAMMA_RULES = ("median", "scale", "auto")
@@ -97,8 +97,6 @@ def kernel_matrix(
         K = _checked_matrix(X, "the precomputed kernel matrix", len(X))
     else:
         K, gamma = _built_in(X, kernel, workers)
-    if not kernel.psd_by_construction:
-        _warn_unless_psd(K)
     return K, gamma
 
 
@@ -344,8 +342,20 @@ def _checked_matrix(K: object, what: str, n: int) -> FloatArray:
     return K if asymmetry == 0.0 else 0.5 * (K + K.T)
 
 
-def _warn_unless_psd(K: FloatArray) -> None:
-    """Try a Cholesky factorisation, of a fixed random part if K is large."""
+def check_psd(K: FloatArray, kernel: Kernel) -> bool:
+    """Is K positive semidefinite?  If not, warn.
+
+    Kernels that may not be are put to a Cholesky factorisation, of a fixed random part if K is
+    large.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> check_psd(np.eye(3), Kernel("precomputed"))
+    True
+    """
+    if kernel.psd_by_construction:
+        return True
     if len(K) > _PSD_ROWS:
         chosen = np.random.default_rng(0).choice(len(K), _PSD_ROWS, replace=False)
         part = K[np.ix_(chosen, chosen)]
@@ -360,5 +370,7 @@ def _warn_unless_psd(K: FloatArray) -> None:
             "the kernel matrix is not positive semidefinite: the training problem is not convex, "
             "so solutions may be local ones; read result.certificate before trusting them",
             NotPSDWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
+        return False
+    return True

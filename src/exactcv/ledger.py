@@ -145,6 +145,14 @@ class Ledger:
 
     # ---- what came out ------------------------------------------------------------------------
 
+    def sound(self, l: int) -> bool:
+        """Does the full-data solution at grid point l meet the tolerance?
+
+        If not, the problem is beyond float64 there, and trying harder on its folds is no use.
+        """
+        tol = self.task.tol
+        return bool(self.kkt[l, -1] <= tol and self.gap[l, -1] <= tol)
+
     def counts(self) -> dict[str, int]:
         """How many (grid point, fold) slots were settled how."""
         totals = np.bincount(self.how.ravel(), minlength=len(HOW))
@@ -176,7 +184,10 @@ class Ledger:
         if not len(which):
             return np.zeros(0, dtype=bool)
         coef = np.ascontiguousarray(coef, dtype=float)
-        if self._own is not None and np.ndim(l) == 0 and np.isfinite(self.objective[l]):
+        # What had to be solved again is judged from scratch: where coefficients are huge, K c from
+        # the full data's loses digits.
+        nearby = self._own is not None and np.ndim(l) == 0 and how != FALLBACK
+        if nearby and np.isfinite(self.objective[l]):
             self.how[l, which] = how
             return self._solved_nearby(int(np.asarray(l)), which, coef, intercept, within)
         where = np.broadcast_to(np.asarray(l, dtype=np.intp), which.shape)

@@ -8,8 +8,8 @@ between blocks of work the workers look themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import cache
+from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -41,10 +41,10 @@ class Workers:
     def __init__(self, n_threads: int):
         self.n_threads = n_threads
         self.cancel = np.zeros(1, dtype=np.int32)
+        self._threads: list[Thread] = []
 
     def __enter__(self) -> Self:
         self._limits = _blas().limit(limits=1, user_api="blas")
-        self._pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="exactcv")
         return self
 
     def __exit__(
@@ -54,29 +54,46 @@ class Workers:
         trace: TracebackType | None,
     ) -> None:
         self.cancel[0] = 1
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for thread in self._threads:
+            thread.join()
         self._limits.restore_original_limits()
 
     def map(self, work: Callable[[Item], Any], items: Iterable[Item]) -> list[Any]:
-        """Run ``work`` on every item; results in order; the first error stops the rest."""
+        """Run ``work`` on every item; results in order; the first error stops the rest.
 
-        def guarded(item: Item) -> Any:
-            if self.cancel[0]:
-                raise Cancelled
-            return work(item)
+        Plain threads, and a main thread that only joins them: an interrupt can strike at any point
+        of it without leaving a lock behind.
+        """
+        todo = list(items)
+        results: list[Any] = [None] * len(todo)
+        errors: list[BaseException] = []
+        positions, lock = iter(range(len(todo))), Lock()
 
-        futures = [self._pool.submit(guarded, item) for item in items]
-        pending: set[Future[Any]] = set(futures)
+        def worker() -> None:
+            while not (errors or self.cancel[0]):
+                with lock:
+                    k = next(positions, None)
+                if k is None:
+                    return
+                try:
+                    results[k] = work(todo[k])
+                except BaseException as error:
+                    errors.append(error)
+
+        count = min(self.n_threads, len(todo))
+        self._threads = [Thread(target=worker, daemon=True) for _ in range(count)]
         try:
-            while pending:
-                # The short wait lets Ctrl-C through.
-                done, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
-                for future in done:
-                    future.result()
+            for thread in self._threads:
+                thread.start()
+            for thread in self._threads:
+                while thread.is_alive():
+                    thread.join(timeout=0.2)
         except BaseException:
             self.cancel[0] = 1
             raise
-        return [future.result() for future in futures]
+        if errors:
+            raise errors[0]
+        return results
 
     def run(self, work: Callable[[], Any]) -> Any:
         """Run one piece of work in a worker thread."""

@@ -34,6 +34,7 @@ class Problem:
     weight: FloatArray
     loss: PiecewiseLinear
     fit_intercept: bool = True
+    psd: bool = True  # is K positive semidefinite, as far as one can tell?
 
     @property
     def n(self) -> int:

@@ -260,7 +260,7 @@ def _newton(
 def _advance(box: _Box, c: FloatArray, free: IntArray, step: FloatArray) -> tuple[FloatArray, bool]:
     """c + step on the free coefficients, cut at the first bound; was it a full step?"""
     now, low, high = c[free], box.lower[free], box.upper[free]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         room = np.where(step > 0, (high - now) / step, (low - now) / step)
     room = np.where(step == 0, np.inf, room)
     share = float(min(1.0, room.min()))

@@ -10,7 +10,7 @@ from typing import Any
 from . import inputs
 from .certificate import Certificate
 from .exceptions import NotExactWarning
-from .kernels import KernelFunction, kernel_matrix
+from .kernels import KernelFunction, check_psd, kernel_matrix
 from .ledger import Ledger
 from .losses import hinge
 from .methods import check_loss, check_support, get_method
@@ -138,8 +138,9 @@ def cross_validate(
         say(f"kernel matrix, {len(data.y)} rows")
         before_kernel = perf_counter()
         K, gamma_used = kernel_matrix(data.X, chosen_kernel, workers)
+        psd = check_psd(K, chosen_kernel)
         timings = {"kernel": perf_counter() - before_kernel}
-        problem = Problem(K, data.y, data.weight, hinge(data.y), fit_intercept)
+        problem = Problem(K, data.y, data.weight, hinge(data.y), fit_intercept, psd)
         task = Task(problem, folds, grid, want_decision, tol, n_threads)
         ledger = Ledger(task)
         say(f"method {method!r}, {len(grid)} grid points, {len(folds)} folds")

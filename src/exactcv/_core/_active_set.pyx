@@ -108,9 +108,10 @@ cdef class ActiveSet:
         self.rhs = np.empty((2, size))
 
     def solve(self, double C, signed char[::1] state, double[::1] c, double[::1] h, double b,
-              bint monotone, double tol=1e-11, int max_iter=100000):
+              bint monotone, double residual=1e-11, double tol=1e-11, int max_iter=100000):
         """Solve at C from the given states; state, c and h (= K c) are updated in place.
 
+        Rows at a knot are corrected until they miss it by at most ``residual``, a few times at most.
         If block steps stall, monotone ones finish the work if ``monotone`` is set.  For these c
         must come in feasible, but for rows that have been left out since (state -1).
 
@@ -128,14 +129,14 @@ cdef class ActiveSet:
         cdef double[::1] c_block = self.spare[0]
         cdef double[::1] h_block = self.spare[1]
         self._copy(state, c, h, self.spare_state, c_block, h_block)
-        status = self._block(C, self.spare_state, c_block, h_block, &b_block, tol, &done)
+        status = self._block(C, self.spare_state, c_block, h_block, &b_block, tol, residual, &done)
         if status == CONVERGED:
             self._copy(self.spare_state, c_block, h_block, state, c, h)
             return b_block, status, done
         if status == STALLED and monotone:
             with nogil:
                 self._make_feasible(C, state, c, h, b)
-            status = self._monotone(C, state, c, h, &b, tol, max_iter, &done)
+            status = self._monotone(C, state, c, h, &b, tol, residual, max_iter, &done)
         return b, status, done
 
     cdef void _copy(self, signed char[::1] state, double[::1] c, double[::1] h,
@@ -145,7 +146,7 @@ cdef class ActiveSet:
         memcpy(&h_to[0], &h[0], self.n * sizeof(double))
 
     cdef int _block(self, double C, signed char[::1] state, double[::1] c, double[::1] h,
-                    double* b, double tol, int* done):
+                    double* b, double tol, double residual, int* done):
         """Block principal pivoting; STALLED when the violators no longer become fewer."""
         cdef int patience = PATIENCE
         cdef int corrections = 0
@@ -170,7 +171,7 @@ cdef class ActiveSet:
                 count = self._find_violators(C, state, c, h, b[0], wild, tol)
                 if count == 0:
                     # The ridge leaves a small residual: one more correction at the same sets.
-                    if corrections < 5 and self._residual(size, state, h, b[0]) > tol:
+                    if corrections < 5 and self._residual(size, state, h, b[0]) > residual:
                         corrections += 1
                         continue
                     return CONVERGED
@@ -189,7 +190,7 @@ cdef class ActiveSet:
         return STALLED
 
     cdef int _monotone(self, double C, signed char[::1] state, double[::1] c, double[::1] h,
-                       double* b, double tol, int max_iter, int* done):
+                       double* b, double tol, double residual, int max_iter, int* done):
         """The active set method that keeps c feasible and lets the objective fall."""
         cdef Py_ssize_t size, count
         cdef int corrections = 0
@@ -212,7 +213,7 @@ cdef class ActiveSet:
                     continue
                 count = self._find_violators(C, state, c, h, b[0], False, tol)
                 if count == 0 or corrections < 3:
-                    if corrections < 5 and self._residual(size, state, h, b[0]) > tol:
+                    if corrections < 5 and self._residual(size, state, h, b[0]) > residual:
                         corrections += 1
                         continue
                     if count == 0:

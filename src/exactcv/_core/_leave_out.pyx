@@ -27,6 +27,9 @@ cdef enum:
 # Smaller pivots, relative to the diagonal of K, mean that a row depends on those in M.
 cdef double SMALL_PIVOT = 1e-9
 
+# A member that moves by less than this, for a unit of the row that depends on it, has no part in it.
+cdef double LEAST_SHARE = 1e-7
+
 cpdef enum Outcome:
     DONE = 0
     TOO_LONG = 1
@@ -202,8 +205,13 @@ cdef class LeaveOut:
         for r in range(count):
             i = self.crossing[r]
             x = sign * self.drive[i]
-            t = ((self.high[i] if x > 0 else self.low[i]) - self.u[i]) / x
-            t = max(t, 0.0)
+            # Rounding may have left a row behind its knot: it stays there if it moves back.
+            if x > 0 and self.u[i] + left * x > self.high[i]:
+                t = max((self.high[i] - self.u[i]) / x, 0.0)
+            elif x < 0 and self.u[i] + left * x < self.low[i]:
+                t = max((self.low[i] - self.u[i]) / x, 0.0)
+            else:
+                continue
             if t < best:
                 best, who[0], side[0] = t, i, 1 if x > 0 else -1
         for r in range(self.size):
@@ -335,6 +343,11 @@ cdef class LeaveOut:
             self._set_state(k, self.state[k] + side)
             self._pivot(k, column)
             return DONE
+        if fabs(self.drive[k]) <= SMALL_PIVOT * self.scale:
+            # It depends on members, whose u do not move: what moved it is rounding.
+            self.u[k] = self.high[k] if side > 0 else self.low[k]
+            self.drive[k] = 0.0
+            return DONE
         return self._exchange(k, side, column)
 
     cdef signed char _exchange(self, Py_ssize_t k, int side, double* column) noexcept nogil:
@@ -351,9 +364,9 @@ cdef class LeaveOut:
             i = self.members[r]
             x = sign * column[i]
             t = best
-            if x > 0:
+            if x > LEAST_SHARE:
                 t = (self._box_high(i) - self.c[i]) / x
-            elif x < 0:
+            elif x < -LEAST_SHARE:
                 t = (self._box_low(i) - self.c[i]) / x
             if t < best:
                 best, who = max(t, 0.0), i

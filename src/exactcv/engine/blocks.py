@@ -57,4 +57,7 @@ def _again(
     state[task.folds.left_out[fold]] = -1
     point = Point(C, state, coef, coef, 0.0)
     solution = tracker.polish(point)
-    ledger.solved(l, np.array([fold]), solution.coef[None], how=entries.FALLBACK)
+    how = entries.FALLBACK if solution.fallback else entries.SOLVED
+    if not ledger.solved(l, [fold], solution.coef[None], how=how)[0] and ledger.sound(l):
+        solution = tracker.slow_but_sure(solution)
+        ledger.solved(l, [fold], solution.coef[None], how=entries.FALLBACK)

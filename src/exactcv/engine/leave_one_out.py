@@ -114,6 +114,7 @@ class LeaveOneOut:
         at_bottom = full.coef[members] <= bottom + slack
         if (at_top | at_bottom).all():
             full.state[members] += np.where(at_top, -1, 1).astype(np.int8)
+            full.coef[members] = np.where(at_top, top, bottom)
             del full.members  # it was worked out from the states before
         return full
 
@@ -187,7 +188,10 @@ class LeaveOneOut:
         state[j] = -1
         start = Point(point.C, state, point.coef, point.h, point.b)
         solution = self.tracker.polish(self.tracker.move(start, point.C))
-        self.ledger.solved(l, np.array([fold]), solution.coef[None], how=entries.FALLBACK)
+        good = self.ledger.solved(l, [fold], solution.coef[None], how=entries.FALLBACK)[0]
+        if not good and self.ledger.sound(l):
+            solution = self.tracker.slow_but_sure(solution)
+            self.ledger.solved(l, [fold], solution.coef[None], how=entries.FALLBACK)
 
 
 def in_play(
@@ -217,9 +221,12 @@ class _Engine:
         self.border = self._bordered(rows)
         self.P = bordered_inverse(problem.K[np.ix_(members, members)], problem.fit_intercept)
         scale = max(1.0, float(np.abs(base.u).max()))
+        # Rounding may put a row a little behind its knot; the loop expects it on its own side.
+        u = np.clip(base.u, *base.limits)
+        u[members] = problem.loss.knots[members, base.state[members] // 2]
         self._loop = LeaveOut(
             problem.K, rows, self.border, self.P, self.position[members],
-            base.u[rows], base.coef[rows], base.state[rows],
+            u[rows], base.coef[rows], base.state[rows],
             problem.loss.knots[rows], base.levels[rows],
             problem.fit_intercept, tolerances.CROSSING * scale,
         )  # fmt: skip

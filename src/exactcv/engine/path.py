@@ -61,14 +61,14 @@ class Tracker:
         new, status = self._solve(point, C, guess, monotone=C == point.C)
         if status == Status.STALLED and C != point.C:
             new, status = self._in_smaller_steps(point, C, new)
-        return new if status == Status.CONVERGED else self._slow_but_sure(new)
+        return new if status == Status.CONVERGED else self.slow_but_sure(new)
 
     def polish(self, point: Point) -> Point:
         """Solve again from h computed afresh: updates lose digits when C is large."""
         fresh = Point(point.C, point.state, point.coef, self.problem.K @ point.coef, point.b)
-        new, status = self._solve(fresh, point.C, monotone=True)
+        new, status = self._solve(fresh, point.C, monotone=True, residual=0.0)
         new.fallback = point.fallback
-        return new if status == Status.CONVERGED else self._slow_but_sure(new)
+        return new if status == Status.CONVERGED else self.slow_but_sure(new)
 
     def _in_smaller_steps(self, point: Point, C: float, failed: Point) -> tuple[Point, int]:
         """Block steps went round in circles: from nearer by they rarely do."""
@@ -86,16 +86,21 @@ class Tracker:
         return self._solve(start, C, monotone=True)
 
     def _solve(
-        self, point: Point, C: float, guess: StateArray | None = None, monotone: bool = False
+        self,
+        point: Point,
+        C: float,
+        guess: StateArray | None = None,
+        monotone: bool = False,
+        residual: float = 1e-11,
     ) -> tuple[Point, int]:
         ratio = C / point.C
         state = (point.state if guess is None else guess).copy()
         coef, h = point.coef * ratio, point.h * ratio
-        b, status, solves = self._solver.solve(C, state, coef, h, point.b, monotone)
+        b, status, solves = self._solver.solve(C, state, coef, h, point.b, monotone, residual)
         self.solves += solves
         return Point(C, state, coef, h, b), status
 
-    def _slow_but_sure(self, point: Point) -> Point:
+    def slow_but_sure(self, point: Point) -> Point:
         """The working-set solver, for kernels on which the active set gives up."""
         problem = self.problem
         train = np.flatnonzero(point.state >= 0)

@@ -25,6 +25,7 @@ from ..ledger import Ledger
 from ..parallel import Workers
 from ..problem import Task
 from .base import Support
+from .refit import METHOD as REFIT
 
 __all__ = ["METHOD", "Exact"]
 
@@ -40,6 +41,10 @@ class Exact:
     )
 
     def run(self, task: Task, ledger: Ledger, workers: Workers) -> dict[str, Any]:
+        if not task.problem.psd:
+            # Paths, drives and bounds all rest on convexity.  Without it each fold is solved from
+            # scratch, so that at least labels and values are those of one and the same solution.
+            return REFIT.run(task, ledger, workers)
         start = perf_counter()
         tracker = Tracker(task.problem, workers.cancel)
         points = workers.run(lambda: self._path(task, ledger, tracker))
