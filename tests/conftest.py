@@ -12,6 +12,7 @@ from exactcv.ledger import SOLVED, Ledger
 from exactcv.methods import REGISTRY, Support
 from exactcv.parallel import Workers
 from exactcv.problem import Task
+from exactcv.tolerances import TIE
 
 
 class Stub:
@@ -29,7 +30,7 @@ class Stub:
     def run(self, task: Task, ledger: Ledger, workers: Workers) -> dict[str, Any]:
         self.task = task
         ledger.decision[:] = self.decide(task)
-        ledger.wrong[:] = task.problem.y[task.folds.pair_rows] * ledger.decision <= 1e-9
+        ledger.wrong[:] = task.problem.y[task.folds.pair_rows] * ledger.decision <= TIE
         ledger.objective[:] = 1.0
         ledger.how[:] = SOLVED
         ledger.kkt[:] = self.kkt

@@ -17,9 +17,10 @@ from _problems import BUILDERS, FloatArray, Small, labels, linear, rbf
 from exactcv._core._active_set import ActiveSet, Status
 
 import exactcv
+from exactcv._core import _bounds, reference
 from exactcv.certificate import residuals
 from exactcv.engine.path import Tracker, full_path, initial_states
-from exactcv.exceptions import ExactCVError
+from exactcv.exceptions import NotPSDWarning
 from exactcv.folds import Folds, leave_one_out_folds, make_folds
 from exactcv.ledger import Ledger
 from exactcv.losses import PiecewiseLinear, hinge
@@ -203,6 +204,42 @@ def test_path_of_other_losses(name: str, fit_intercept: bool) -> None:
 
 
 @intercepts
+@losses
+def test_bounds_of_other_losses(name: str, fit_intercept: bool) -> None:
+    """The bounds hold for several knots a row as well."""
+    for seed in range(5):
+        task = regression_task(name, 40, seed, fit_intercept, leave_one_out_folds(40))
+        ledger = run(task).ledger
+        for l, C in enumerate(CS):
+            one = Grid(np.array([C]), 1 / (80 * np.array([C])), False)
+            begin = Start.of(Task(task.problem, task.folds, one, True, 1e-8))
+            value = ledger.decision[l, begin.who]
+            slack = 1e-8 * max(1.0, float(np.abs(begin.full.u).max()))
+            assert (value >= begin.bounds.low - slack).all()
+            assert (value <= begin.bounds.high + slack).all()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_compiled_walk_equals_twin(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 40))
+    knots, levels = rng.normal(size=(n, 1)), np.array([[1.0, 0.0]]) - (rng.random((n, 1)) < 0.5)
+    state = rng.integers(-1, 3, n).astype(np.int8)
+    inside = levels[:, 1] + rng.random(n)
+    coef = np.select(
+        [state == 0, state == 1, state == 2], [levels[:, 0], inside, levels[:, 1]], 0.0
+    )
+    u = np.where(state == 1, knots[:, 0], knots[:, 0] + (state - 1) * rng.random(n))
+    who = np.flatnonzero(coef).astype(np.intp)
+    found = []
+    for walk in (_bounds.walk, reference.walk):
+        least, most = np.zeros(len(who)), np.zeros(len(who))
+        walk(knots, levels, state, coef, u, who, 1e-9, least, most)
+        found.append((least, most))
+    np.testing.assert_array_equal(*found)
+
+
+@intercepts
 @pytest.mark.parametrize("scheme", ["loo", "5-fold"])
 @losses
 def test_folds_of_other_losses(name: str, scheme: str, fit_intercept: bool) -> None:
@@ -265,32 +302,28 @@ def test_pinball_equals_the_working_set_solver(fit_intercept: bool) -> None:
 @intercepts
 @pytest.mark.parametrize("cv", ["loo", 3])
 @pytest.mark.parametrize("method", ["exact", "refit"])
-def test_indefinite_kernel_ends_with_a_warning_or_an_error(
+def test_indefinite_kernel_is_answered_with_a_warning(
     method: str, cv: object, fit_intercept: bool
 ) -> None:
     rng = np.random.default_rng(0)
     y = labels(40)
     X = rng.normal(size=(40, 5)) + 0.3 * y[:, None]
     for C in (0.1, 10.0):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                result = exactcv.cross_validate(
-                    X,
-                    y,
-                    kernel="sigmoid",
-                    gamma=1.0,
-                    coef0=-0.5,
-                    Cs=[C],
-                    cv=cv,
-                    method=method,
-                    fit_intercept=fit_intercept,
-                )
-            except ExactCVError:
-                continue
-        assert result.certificate.exact or caught
+        with pytest.warns(NotPSDWarning, match="not positive semidefinite"):
+            result = exactcv.cross_validate(
+                X,
+                y,
+                kernel="sigmoid",
+                gamma=1.0,
+                coef0=-0.5,
+                Cs=[C],
+                cv=cv,
+                method=method,
+                fit_intercept=fit_intercept,
+            )
+        assert not result.certificate.exact and not result.certificate.convex
+        assert not result.certificate.unresolved
         assert np.isfinite(result.error).all()
-        assert all(issubclass(w.category, UserWarning) for w in caught)
 
 
 LONG_RUN = """
@@ -312,7 +345,7 @@ else:
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize(("method", "cv"), [("refit", "loo"), ("exact", "loo"), ("exact", 50)])
 def test_interrupt_stops_the_run(method: str, cv: object, n_jobs: int) -> None:
-    """Ctrl-C while at work; a second one after a while, as a user would."""
+    """Ctrl-C while at work: one is enough, and it does not take long."""
     code = textwrap.dedent(LONG_RUN).format(n=2500, method=method, cv=cv, n_jobs=n_jobs)
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
@@ -320,13 +353,9 @@ def test_interrupt_stops_the_run(method: str, cv: object, n_jobs: int) -> None:
         time.sleep(1.0)
         child.send_signal(signal.SIGINT)
         try:
-            out, _ = child.communicate(timeout=15)
-        except subprocess.TimeoutExpired:
-            child.send_signal(signal.SIGINT)
-            try:
-                out, _ = child.communicate(timeout=15)
-            finally:
-                child.kill()
+            out, _ = child.communicate(timeout=10)  # a second or less, on a machine of one's own
+        finally:
+            child.kill()
     assert out.strip() == "stopped"
     assert child.returncode == 0
 

@@ -108,7 +108,8 @@ def compare(one: Run, two: Run, strictly: bool) -> None:
     a, b = one.ledger.decision, two.ledger.decision
     limit = 1e-7 * np.maximum(1.0, np.abs(b))
     if not strictly:
-        limit = np.maximum(limit, allowed(one.ledger, two.ledger))
+        # What the gaps imply is a bound, and far from what happens: no more than 1e-6 is accepted.
+        limit = np.maximum(limit, np.minimum(allowed(one.ledger, two.ledger), 10 * limit))
     assert (np.abs(a - b) <= limit).all()
 
 
@@ -198,9 +199,9 @@ def test_left_out_objective_agrees_with_clarabel(
     task = make_task(small, Cs, make_folds(pairs, None, small.y), fit_intercept=fit_intercept)
     primal, note = np.full((len(Cs), len(left_out) + 1), np.nan), Ledger._note
 
-    def noted(self: Ledger, l: Any, columns: Any, out: Any, within: Any) -> Any:
+    def noted(self: Ledger, l: Any, columns: Any, out: Any) -> None:
         primal[l, columns] = out[:, 2]
-        return note(self, l, columns, out, within)
+        note(self, l, columns, out)
 
     monkeypatch.setattr(Ledger, "_note", noted)
     run(task)

@@ -135,16 +135,30 @@ def test_refit_is_certified_and_its_values_are_right(
 def test_wrong_coefficients_are_found_out() -> None:
     small = mixture(42)
     task = make_task(small, three_folds(42), np.array([1.0]))
+    zeros, wrong = np.zeros((1, 42)), Ledger(task)
+    assert not wrong.solved(0, [1], zeros, np.zeros(1), FALLBACK).any()
+    assert not wrong.full(0, zeros[0], 0.0).any()
+    with Workers(1) as workers:
+        METHOD.run(task, right := Ledger(task), workers)
+    for name in ("kkt", "gap"):
+        figures = getattr(wrong, name)
+        figures[np.isnan(figures)] = getattr(right, name)[np.isnan(figures)]
+    certificate = wrong.certificate()
+    assert not certificate.exact and certificate.unresolved == [(0, 1), (0, -1)]
+    assert certificate.kkt[0] > 0.1 and wrong.counts()["fallback"] == 1
+
+
+def test_a_worse_solution_does_not_replace_a_better_one() -> None:
+    task = make_task(mixture(42), three_folds(42), np.array([1.0]))
     ledger = Ledger(task)
     with Workers(1) as workers:
         METHOD.run(task, ledger, workers)
+    decision, coef = ledger.decision.copy(), ledger.coef.copy()
     zeros = np.zeros((1, 42))
     assert not ledger.solved(0, [1], zeros, np.zeros(1), FALLBACK).any()
-    certificate = ledger.certificate()
-    assert not certificate.exact and certificate.unresolved == [(0, 1)]
-    assert certificate.kkt[0] > 0.1 and ledger.counts()["fallback"] == 1
-    ledger.full(0, zeros[0], 0.0)
-    assert ledger.certificate().unresolved == [(0, 1), (0, -1)]
+    assert not ledger.full(0, zeros[0], 0.0).any()
+    assert ledger.certificate().exact and ledger.counts()["fallback"] == 0
+    assert np.array_equal(ledger.decision, decision) and np.array_equal(ledger.coef, coef)
 
 
 def test_missing_entries_are_unresolved() -> None:

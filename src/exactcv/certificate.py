@@ -80,6 +80,9 @@ class Certificate:
     unresolved : list of (int, int)
         (grid index, fold) of those that do not; fold -1 is the full data.
     tol : float
+    convex : bool
+        Is the kernel matrix positive semidefinite?  If not, the figures show stationary points,
+        which need not be optimal, and ``exact`` is False.
     """
 
     kkt: FloatArray
@@ -87,11 +90,18 @@ class Certificate:
     exact: bool
     unresolved: list[tuple[int, int]]
     tol: float
+    convex: bool = True
+
+    def __post_init__(self) -> None:
+        for figures in (self.kkt, self.gap):
+            figures.flags.writeable = False
 
     def __str__(self) -> str:
         worst = f"KKT violation {np.max(self.kkt):.1e}, duality gap {np.max(self.gap):.1e}"
         if self.exact:
             return f"exact: {worst} (tolerance {self.tol:.0e})"
+        if not self.convex and not self.unresolved:
+            return f"NOT exact: stationary points only, K is not positive semidefinite: {worst}"
         return f"NOT exact: {worst}, {len(self.unresolved)} unresolved (tolerance {self.tol:.0e})"
 
 

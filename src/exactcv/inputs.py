@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 DEFAULT_GRID_SIZE = 50
+MOST_GRID_POINTS = 10_000
 _GRID_ENDS = (6.0, -6.0)  # lambda from e^6 to e^-6, as in the papers
 
 
@@ -149,8 +150,16 @@ def _has_missing(labels: NDArray[Any]) -> bool:
     if labels.dtype.kind == "f":
         return not bool(np.isfinite(labels).all())
     if labels.dtype.kind == "O":
-        return any(label is None or label is not label or label != label for label in labels)
+        return any(_is_missing(label) for label in labels)
     return False
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN or pandas.NA; the last does not even know whether it equals itself."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:
+        return True
 
 
 def read_weights(
@@ -247,6 +256,8 @@ def make_grid(Cs: Any, lambdas: Any, n: int) -> Grid:
     if lambdas is None:
         lambdas = DEFAULT_GRID_SIZE
     if isinstance(lambdas, numbers.Integral) and not isinstance(lambdas, bool):
+        if int(lambdas) > MOST_GRID_POINTS:
+            raise InputError(f"lambdas={lambdas} asks for more than {MOST_GRID_POINTS} grid points")
         if lambdas < 2:
             raise InputError(
                 f"lambdas={lambdas}: an int is the number of grid points and must be at least 2; "
@@ -284,7 +295,10 @@ def check_folds(cv: Any, data: Data, groups: Any, random_state: Any) -> Folds:
     from sklearn.utils import check_random_state, column_or_1d
 
     if groups is not None:
-        groups = column_or_1d(groups)
+        try:
+            groups = column_or_1d(groups)
+        except ValueError as error:
+            raise InputError(f"groups must hold one entry a row: {error}") from error
         if len(groups) != len(data.y):
             raise InputError(f"groups has {len(groups)} entries for {len(data.y)} rows")
     try:

@@ -368,7 +368,8 @@ def check_psd(K: FloatArray, kernel: Kernel) -> bool:
     except LinAlgError:
         warnings.warn(
             "the kernel matrix is not positive semidefinite: the training problem is not convex, "
-            "so solutions may be local ones; read result.certificate before trusting them",
+            "so solutions may be local ones and result.certificate.exact is False; method 'exact' "
+            "solves every fold from scratch",
             NotPSDWarning,
             stacklevel=3,
         )

@@ -91,6 +91,8 @@ class Ledger:
     ) -> NDArray[np.bool_]:
         """Enter full-data solutions; returns which of them meet the tolerance.
 
+        An entry that is there already is replaced only by a better one, here and in `solved`.
+
         ``l`` is a grid index with one solution, or an array of them with one solution a row; many
         at a time are much cheaper to multiply by K.  ``intercept`` and ``within`` as in `solved`.
         """
@@ -102,9 +104,13 @@ class Ledger:
             b = self._given(intercept)
             b = self._judge.intercepts(h, coef, Cs) if b is None else b
             out = self._judge.figures(h, coef, b, Cs)
-            self.coef[where], self.intercept[where], self.h[where] = coef, b, h
-            self.objective[where] = out[:, 2] / (problem.n * Cs)
-            return self._note(where, np.full(len(where), len(self.task.folds)), out, within)
+            column = np.full(len(where), len(self.task.folds))
+            better = self._better(where, column, out)
+            at = where[better]
+            self.coef[at], self.intercept[at], self.h[at] = coef[better], b[better], h[better]
+            self.objective[at] = out[better, 2] / (problem.n * Cs[better])
+            self._note(at, column[better], out[better])
+            return self._meets(out, within)
 
     def solved(
         self,
@@ -168,7 +174,9 @@ class Ledger:
         failed = np.argwhere(~((kkt <= tol) & (gap <= tol)))
         last = len(self.task.folds)
         unresolved = [(int(l), -1 if f == last else int(f)) for l, f in failed]
-        return Certificate(kkt.max(axis=1), gap.max(axis=1), not unresolved, unresolved, tol)
+        convex = self.task.problem.psd
+        exact = convex and not unresolved
+        return Certificate(kkt.max(axis=1), gap.max(axis=1), exact, unresolved, tol, convex)
 
     # ---- the work -----------------------------------------------------------------------------
 
@@ -195,8 +203,7 @@ class Ledger:
         for fold in np.unique(which):
             mine = np.flatnonzero(which == fold)
             b = None if intercept is None else np.asarray(intercept)[mine]
-            meets[mine] = self._solved_fold(where[mine], int(fold), coef[mine], b, within)
-        self.how[where, which] = how
+            meets[mine] = self._solved_fold(where[mine], int(fold), coef[mine], b, how, within)
         return meets
 
     def _inherit(self, l: int, folds: IntArray) -> None:
@@ -241,7 +248,8 @@ class Ledger:
         b = self._judge.intercepts(h, coef, C, own) if b is None else b
         out = self._judge.figures(h, coef, b, C, own)
         self._decide(l, folds, h[np.arange(block), own] + b)
-        return self._note(l, folds, out, within)
+        self._note(l, folds, out)
+        return self._meets(out, within)
 
     def _solved_fold(
         self,
@@ -249,6 +257,7 @@ class Ledger:
         fold: int,
         coef: FloatArray,
         intercept: FloatArray | None,
+        how: int,
         within: float | None,
     ) -> NDArray[np.bool_]:
         """Solutions of one fold at several grid points."""
@@ -259,10 +268,14 @@ class Ledger:
         b = self._given(intercept)
         b = judge.intercepts(h, coef, Cs) if b is None else b
         out = judge.figures(h, coef, b, Cs)
+        column = np.full(len(where), fold)
+        better = self._better(where, column, out)
         pairs = np.arange(folds.offsets[fold], folds.offsets[fold + 1])
         values = h[:, folds.test[fold]] + b[:, None]
-        self._decide(where[:, None], pairs, values)
-        return self._note(where, np.full(len(where), fold), out, within)
+        self._decide(where[better, None], pairs, values[better])
+        self._note(where[better], column[better], out[better])
+        self.how[where[better], fold] = how
+        return self._meets(out, within)
 
     @staticmethod
     def _given(intercept: float | FloatArray | None) -> FloatArray | None:
@@ -294,15 +307,22 @@ class Ledger:
         self.decision[l, pairs] = values
         self.wrong[l, pairs] = ~(self.task.problem.y[rows] * values > tolerances.TIE)
 
-    def _note(
-        self, l: Any, columns: IntArray, out: FloatArray, within: float | None
-    ) -> NDArray[np.bool_]:
-        """Enter the judge's figures; returns which solutions meet the tolerance."""
-        kkt, gap = out[:, 0], relative_gap(out[:, 1], out[:, 2])
-        self.kkt[l, columns], self.gap[l, columns] = kkt, gap
+    def _better(self, l: IntArray, columns: IntArray, out: FloatArray) -> NDArray[np.bool_]:
+        """Which solutions are better than those entered before, if any."""
+        new = np.maximum(out[:, 0], relative_gap(out[:, 1], out[:, 2]))
+        old = np.maximum(self.kkt[l, columns], self.gap[l, columns])
+        return np.asarray(np.isnan(old) | (new < old))
+
+    def _note(self, l: Any, columns: IntArray, out: FloatArray) -> None:
+        """Enter the judge's figures."""
+        self.kkt[l, columns] = out[:, 0]
+        self.gap[l, columns] = relative_gap(out[:, 1], out[:, 2])
         self.gap_abs[l, columns] = out[:, 1]
+
+    def _meets(self, out: FloatArray, within: float | None) -> NDArray[np.bool_]:
+        """Which solutions meet the tolerance."""
         tol = self.task.tol if within is None else within
-        return np.asarray((kkt <= tol) & (gap <= tol))
+        return np.asarray((out[:, 0] <= tol) & (relative_gap(out[:, 1], out[:, 2]) <= tol))
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

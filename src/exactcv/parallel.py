@@ -54,9 +54,11 @@ class Workers:
         trace: TracebackType | None,
     ) -> None:
         self.cancel[0] = 1
-        for thread in self._threads:
-            thread.join()
-        self._limits.restore_original_limits()
+        try:
+            for thread in self._threads:
+                thread.join()
+        finally:
+            self._limits.restore_original_limits()
 
     def map(self, work: Callable[[Item], Any], items: Iterable[Item]) -> list[Any]:
         """Run ``work`` on every item; results in order; the first error stops the rest.

@@ -41,6 +41,8 @@ def certificate_line(result: CVResult) -> str:
     """The worst residual and gap, and whether all is exact."""
     certificate = result.certificate
     verdict = "exact" if certificate.exact else f"NOT exact, {len(certificate.unresolved)} short"
+    if not certificate.convex:
+        verdict += ", stationary points only (K is not positive semidefinite)"
     return (
         f"{'certificate:':<13}{verdict}: KKT violation {_largest(certificate.kkt):.1e}, duality "
         f"gap {_largest(certificate.gap):.1e} (tolerance {certificate.tol:.0e})"
@@ -67,7 +69,7 @@ def timing_line(result: CVResult) -> str:
 def remarks(result: CVResult) -> list[str]:
     """Plain warnings about the curve."""
     found = []
-    if not result.certificate.exact:
+    if result.certificate.unresolved:
         found.append(
             f"{len(result.certificate.unresolved)} solutions miss the tolerance; see "
             "result.certificate.unresolved, and compare with method='refit'."

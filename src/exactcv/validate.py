@@ -184,7 +184,7 @@ def _split_time(
 def _certify(ledger: Ledger) -> Certificate:
     """The ledger's verdict, said aloud when it is not good."""
     certificate = ledger.certificate()
-    if not certificate.exact:
+    if certificate.unresolved:
         warnings.warn(
             f"{len(certificate.unresolved)} of {ledger.kkt.size} solutions do not meet "
             f"tol={certificate.tol:g}; see result.certificate.unresolved",

@@ -20,7 +20,7 @@ Two ways to find the right states:
 """
 
 from libc.math cimport INFINITY, fabs
-from libc.stdlib cimport free, malloc, qsort
+from libc.stdlib cimport qsort
 from libc.string cimport memcpy
 
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
@@ -58,7 +58,9 @@ cdef struct Crossing:
 cdef int _by_intercept(const void* left, const void* right) noexcept nogil:
     cdef double a = (<Crossing*>left).b
     cdef double b = (<Crossing*>right).b
-    return (a > b) - (a < b)
+    if a == b:
+        return 1 if (<Crossing*>left).row > (<Crossing*>right).row else -1
+    return 1 if a > b else -1
 
 
 cdef class ActiveSet:
@@ -85,6 +87,7 @@ cdef class ActiveSet:
     cdef Py_ssize_t[::1] pending_rows
     cdef double[::1] pending_steps
     cdef Py_ssize_t n_pending
+    cdef double[::1] crossings
     cdef double[:, ::1] spare
     cdef signed char[::1] spare_state
 
@@ -98,6 +101,7 @@ cdef class ActiveSet:
         self.wanted = np.empty(self.n, dtype=np.int8)
         self.pending_rows = np.empty(64, dtype=np.intp)
         self.pending_steps = np.empty(64)
+        self.crossings = np.empty(2 * self.n * self.m)  # a Crossing is as large as two doubles
         self.spare = np.empty((2, self.n))
         self.spare_state = np.empty(self.n, dtype=np.int8)
         self._reserve(16)
@@ -458,7 +462,7 @@ cdef class ActiveSet:
             return False
         # Too much weight: b rises and rows pass the knots on their right, the nearest first.
         sign = 1.0 if total > 0 else -1.0
-        crossing = <Crossing*>malloc(self.n * self.m * sizeof(Crossing))
+        crossing = <Crossing*>&self.crossings[0]
         for i in range(self.n):
             s = state[i] // 2 if sign > 0 else state[i] // 2 - 1
             while state[i] >= 0 and 0 <= s < self.m:
@@ -486,7 +490,6 @@ cdef class ActiveSet:
             if fabs(total) <= 1e-13 * size:
                 break
         self._flush(h)
-        free(crossing)
         return True
 
     cdef Py_ssize_t _find_violators(self, double C, signed char[::1] state, double[::1] c,
@@ -561,7 +564,7 @@ cdef class ActiveSet:
             total += c[i]
         self._flush(h)
         if self.intercept and total != 0.0:
-            order = <Crossing*>malloc(self.n * sizeof(Crossing))
+            order = <Crossing*>&self.crossings[0]
             for i in range(self.n):
                 if state[i] >= 0:
                     order[count].row = i
@@ -579,7 +582,6 @@ cdef class ActiveSet:
                 if total == 0.0:
                     break
             self._flush(h)
-            free(order)
         for i in range(self.n):
             if state[i] >= 0:
                 state[i] = self._state_of(C, i, c[i])

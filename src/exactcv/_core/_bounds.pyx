@@ -18,26 +18,28 @@ cdef int _nearer(const void* left, const void* right) noexcept nogil:
 
 
 def walk(const double[:, ::1] knots, const double[:, ::1] levels, const signed char[::1] state,
-         const double[::1] coef, const double[::1] u, const Py_ssize_t[::1] who,
+         const double[::1] coef, const double[::1] u, const Py_ssize_t[::1] who, double margin,
          double[::1] least, double[::1] most):
     """Fill in how far b moves, at least and at most, until others take up what each row gives up.
 
     For rows with a positive coefficient the others must rise, and b falls; for those with a
-    negative one the other way.
+    negative one the other way.  What is taken up is known to within ``margin``.
     """
     cdef Py_ssize_t n = state.shape[0]
     cdef Stop* stops = <Stop*>malloc((n + 1) * sizeof(Stop))
     cdef int sign
+    if stops == NULL:
+        raise MemoryError
     with nogil:
         for sign in range(-1, 2, 2):
-            _walk_one_way(knots, levels, state, coef, u, who, sign, stops, least, most)
+            _walk_one_way(knots, levels, state, coef, u, who, sign, margin, stops, least, most)
         free(stops)
 
 
 cdef void _walk_one_way(const double[:, ::1] knots, const double[:, ::1] levels,
                         const signed char[::1] state, const double[::1] coef,
-                        const double[::1] u, const Py_ssize_t[::1] who, int sign, Stop* stops,
-                        double[::1] least, double[::1] most) noexcept nogil:
+                        const double[::1] u, const Py_ssize_t[::1] who, int sign, double margin,
+                        Stop* stops, double[::1] least, double[::1] most) noexcept nogil:
     cdef Py_ssize_t i, r
     cdef Py_ssize_t count = 0
     cdef Py_ssize_t m = knots.shape[1]
@@ -64,8 +66,8 @@ cdef void _walk_one_way(const double[:, ::1] knots, const double[:, ::1] levels,
         if state[i] % 2 == 1:
             # It has room itself, but cannot take up its own weight.
             target += _room(levels, coef, i, _knot_ahead(state[i], sign), sign)
-        least[r] = stops[_first(stops, count, target * (1 - 1e-9), False)].distance
-        most[r] = stops[_first(stops, count, target * (1 + 1e-9), True)].distance
+        least[r] = stops[_first(stops, count, target - margin, False)].distance
+        most[r] = stops[_first(stops, count, target + margin, True)].distance
 
 
 cdef inline Py_ssize_t _knot_ahead(signed char state, int sign) noexcept nogil:

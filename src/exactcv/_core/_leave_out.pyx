@@ -34,6 +34,7 @@ cpdef enum Outcome:
     DONE = 0
     TOO_LONG = 1
     NO_ROW_LEFT = 2
+    SINGULAR = 3
 
 
 cdef class LeaveOut:
@@ -102,7 +103,7 @@ cdef class LeaveOut:
         self.knots, self.levels = knots, levels
         self.intercept, self.tol = intercept, tol
         self.a, self.q, self.m = rows.shape[0], P.shape[0], knots.shape[1]
-        moving = np.empty((7, self.a))
+        moving = np.zeros((7, self.a))
         self.u, self.c, self.low, self.high = moving[0], moving[1], moving[2], moving[3]
         self.base_low, self.base_high, self.drive = moving[4], moving[5], moving[6]
         self.state = np.empty(self.a, dtype=np.int8)
@@ -183,7 +184,7 @@ cdef class LeaveOut:
             if side == 0:
                 outcome = self._member_leaves(who, sign, j)
             else:
-                outcome = self._row_enters(who, side, j)
+                outcome = self._row_enters(who, side)
             if outcome != DONE:
                 return outcome
 
@@ -281,8 +282,8 @@ cdef class LeaveOut:
             outcome = self._swap_last(j, self.state[j] + 1, sign, j)
         else:
             self._column(j, &self.scratch[0, 0])
-            if fabs(self.scratch[0, j]) < 1e-300:
-                return TOO_LONG
+            if not self.scratch[0, j] > 0:
+                return SINGULAR
             self._set_state(j, self.state[j] + 1)
             self._pivot(j, &self.scratch[0, 0])
         self.c[j] = c
@@ -304,7 +305,7 @@ cdef class LeaveOut:
             return self._swap_last(i, state, sign, j)
         self._column(i, column)
         if not column[i] > 0:
-            return TOO_LONG
+            return SINGULAR
         self._set_state(i, state)
         self._pivot(i, column)
         return DONE
@@ -336,7 +337,7 @@ cdef class LeaveOut:
         self._set_state(k, self.state[k] + (1 if sign > 0 else -1))
         return self._pivot_pair(k, &self.scratch[0, 0], i, &self.scratch[1, 0])
 
-    cdef signed char _row_enters(self, Py_ssize_t k, int side, Py_ssize_t j) noexcept nogil:
+    cdef signed char _row_enters(self, Py_ssize_t k, int side) noexcept nogil:
         cdef double* column = &self.scratch[0, 0]
         self._column(k, column)
         if column[k] > SMALL_PIVOT * self.scale:
@@ -429,7 +430,7 @@ cdef class LeaveOut:
         cdef double ii = ci[i]
         cdef double det = kk * ii - ki * ik
         if fabs(det) < 1e-12:
-            return TOO_LONG
+            return SINGULAR
         ck[k] += 1.0
         ci[i] += 1.0
         for r in range(self.a):

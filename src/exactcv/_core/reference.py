@@ -185,6 +185,7 @@ def walk(
     coef: FloatArray,
     u: FloatArray,
     who: NDArray[np.intp],
+    margin: float,
     least: FloatArray,
     most: FloatArray,
 ) -> None:
@@ -201,5 +202,5 @@ def walk(
         order = np.argsort(distance, kind="stable")
         taken = np.cumsum(room[rows[order]])
         distance = np.append(distance[order], np.inf)
-        least[mine] = distance[np.searchsorted(taken, target * (1 - 1e-9), side="left")]
-        most[mine] = distance[np.searchsorted(taken, target * (1 + 1e-9), side="right")]
+        least[mine] = distance[np.searchsorted(taken, target - margin, side="left")]
+        most[mine] = distance[np.searchsorted(taken, target + margin, side="right")]

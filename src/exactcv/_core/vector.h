@@ -70,7 +70,9 @@ static void exactcv_tally(const double *h, const double *c, const double *table,
         outside[k] = EXACTCV_MAX(unused, outside[k]);                                            \
         sum[k] += c[i];                                                                          \
         size[k] += fabs(c[i]);                                                                   \
-        gap[k] += weight[i] * (EXACTCV_MAX(right, 0.0) * up + EXACTCV_MAX(-left, 0.0) * down);   \
+        const double width = s1[i] - s0[i], ahead = EXACTCV_MIN(right, width);                   \
+        const double behind = EXACTCV_MIN(-left, width);                                         \
+        gap[k] += weight[i] * (EXACTCV_MAX(ahead, 0.0) * up + EXACTCV_MAX(behind, 0.0) * down);  \
         loss[k] += weight[i] * EXACTCV_MAX(on_left, on_right);                                   \
         norm[k] += c[i] * h[i];                                                                  \
     }

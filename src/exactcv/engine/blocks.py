@@ -23,7 +23,7 @@ def solve_fold(
     """
     problem, Cs = task.problem, task.fold_Cs(fold)
     order = rising(task.grid.Cs)
-    tracker = Tracker(problem, cancel)
+    tracker = Tracker(problem, cancel, task.tol)
     out = task.folds.left_out[fold]
     coef = np.empty((len(order), problem.n))
     fallback = np.zeros(len(order), dtype=bool)
@@ -55,8 +55,7 @@ def _again(
     C = float(task.fold_Cs(fold)[l])
     state = states_of(task.problem, C, coef)
     state[task.folds.left_out[fold]] = -1
-    point = Point(C, state, coef, coef, 0.0)
-    solution = tracker.polish(point)
+    solution = tracker.polish(Point(C, state, coef, task.problem.times(coef), 0.0))
     how = entries.FALLBACK if solution.fallback else entries.SOLVED
     if not ledger.solved(l, [fold], solution.coef[None], how=how)[0] and ledger.sound(l):
         solution = tracker.slow_but_sure(solution)

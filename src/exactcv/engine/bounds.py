@@ -104,8 +104,15 @@ def reach(problem: Problem, span: Span, full: Solution, who: IntArray, slack: fl
     size, up = np.abs(full.coef[who]), full.coef[who] > 0
     own, others = size * span.own[who], size * span.others[who]
     least, most = np.zeros(len(who)), np.zeros(len(who))
-    if problem.fit_intercept:
-        walk(problem.loss.knots, full.levels, full.state, full.coef, full.u, who, least, most)
+    if problem.fit_intercept and problem.loss.n_knots == 1:
+        # Rounding in the coefficients, so that the walk does not stop a row too early or too late.
+        width = np.abs(full.levels[:, 0] - full.levels[:, -1]).sum()
+        margin = (slack + tolerances.AT_BOUND) * float(width)
+        walk(
+            problem.loss.knots, full.levels, full.state, full.coef, full.u, who, margin, least, most
+        )
+    elif problem.fit_intercept:
+        most[:] = np.inf  # the walk knows one knot a row
     # In terms of a row with c_j > 0, whose u falls:
     side = np.where(up, 1.0, -1.0)
     value = side * full.u[who]
@@ -113,6 +120,10 @@ def reach(problem: Problem, span: Span, full: Solution, who: IntArray, slack: fl
     upper = np.minimum(value, value - least + own) + slack
     lower = value - most - own - slack
     low, high = np.where(up, lower, -upper), np.where(up, upper, -lower)
+    # The sign of a coefficient that may as well be zero says nothing, and b may go either way.
+    width = full.levels[who, 0] - full.levels[who, -1]
+    unsure = size <= tolerances.AT_BOUND * width
+    low[unsure], high[unsure], others[unsure] = -np.inf, np.inf, np.inf
     return Reach(low, high, up, others, most)
 
 

@@ -24,7 +24,7 @@ from ..ledger import Ledger
 from ..losses import FloatArray
 from ..problem import Problem, Task
 from .bounds import Reach, Span, labels_proved, reach
-from .path import Point, StateArray, Tracker
+from .path import Point, StateArray, Tracker, at_knot
 
 __all__ = ["FullSolution", "LeaveOneOut"]
 
@@ -45,7 +45,7 @@ class FullSolution:
     @cached_property
     def members(self) -> IntArray:
         """The rows at a knot."""
-        return np.flatnonzero((self.state >= 0) & (self.state % 2 == 1))
+        return np.flatnonzero(at_knot(self.state))
 
     @cached_property
     def limits(self) -> tuple[FloatArray, FloatArray]:
@@ -95,6 +95,7 @@ class LeaveOneOut:
             engine = _Engine(base, in_play(full, base, bounds, mine))
             group = folds[mine]
             for start in range(0, len(group), BLOCK):
+                self.tracker.stop_if_cancelled()
                 self._solve(l, point, engine, group[start : start + BLOCK])
             self.events += engine.events
 
@@ -124,8 +125,11 @@ class LeaveOneOut:
         Twice the accuracy of f that the duality gap implies (f at a row, and f at the row that
         fixes the intercept), and the KKT violation.
         """
-        kkt, gap = self.ledger.kkt[l, -1], self.ledger.gap_abs[l, -1]
-        scale = max(1.0, float(np.abs(self.ledger.h[l] + self.ledger.intercept[l]).max()))
+        ledger = self.ledger
+        kkt, gap = ledger.kkt[l, -1], ledger.gap_abs[l, -1]
+        scale = max(1.0, float(np.abs(ledger.h[l] + ledger.intercept[l]).max()))
+        # The gap bounds the suboptimality only if the coefficients sum to zero.
+        gap += abs(float(ledger.coef[l].sum())) * scale
         accuracy = implied_accuracy(gap, 0.0, float(self.task.problem.diagonal.max()))
         return float(2.0 * accuracy + kkt * scale)
 
@@ -140,10 +144,11 @@ class LeaveOneOut:
         limiting = np.zeros(full.problem.n, dtype=bool)
         if full.problem.fit_intercept and not len(full.members):
             limiting[[full.nearest(1), full.nearest(-1)]] = True
-        moves = limiting[row_of[folds]]
+        # A coefficient that was zero but for rounding is put right by an entry of its own.
+        moves = limiting[row_of[folds]] | (self.ledger.coef[l, row_of[folds]] != 0.0)
         self.ledger.unchanged(l, folds[~moves])
         if moves.any():
-            coef = np.tile(self.ledger.coef[l], (int(moves.sum()), 1))
+            coef = np.tile(full.coef, (int(moves.sum()), 1))
             self.ledger.solved(l, folds[moves], coef)
 
     def _prove(self, l: int, bounds: Reach, folds: IntArray) -> NDArray[np.bool_]:

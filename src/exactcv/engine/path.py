@@ -8,7 +8,7 @@ of the last one and needs a few small linear solves (``_core/_active_set.pyx``).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from .. import tolerances
 from .._core._active_set import ActiveSet, Status
 from ..folds import IntArray
 from ..losses import FloatArray
+from ..parallel import Cancelled
 from ..problem import Problem
 from ..smo import solve_hinge
 
@@ -46,11 +47,11 @@ class Tracker:
         Linear systems solved so far.
     """
 
-    def __init__(self, problem: Problem, cancel: NDArray[np.int32]):
+    def __init__(self, problem: Problem, cancel: NDArray[np.int32], tol: float = 1e-8):
         levels = problem.loss.coefficient_levels(problem.weight)
         self.problem = problem
         self.solves = 0
-        self._cancel = cancel
+        self._cancel, self._tol = cancel, min(tolerances.REFIT, tolerances.POLISH * tol)
         self._solver = ActiveSet(problem.K, problem.loss.knots, levels, problem.fit_intercept)
 
     def move(self, point: Point, C: float, guess: StateArray | None = None) -> Point:
@@ -65,9 +66,8 @@ class Tracker:
 
     def polish(self, point: Point) -> Point:
         """Solve again from h computed afresh: updates lose digits when C is large."""
-        fresh = Point(point.C, point.state, point.coef, self.problem.K @ point.coef, point.b)
+        fresh = replace(point, h=self.problem.K @ point.coef)
         new, status = self._solve(fresh, point.C, monotone=True, residual=0.0)
-        new.fallback = point.fallback
         return new if status == Status.CONVERGED else self.slow_but_sure(new)
 
     def _in_smaller_steps(self, point: Point, C: float, failed: Point) -> tuple[Point, int]:
@@ -93,6 +93,7 @@ class Tracker:
         monotone: bool = False,
         residual: float = 1e-11,
     ) -> tuple[Point, int]:
+        self.stop_if_cancelled()
         ratio = C / point.C
         state = (point.state if guess is None else guess).copy()
         coef, h = point.coef * ratio, point.h * ratio
@@ -100,15 +101,24 @@ class Tracker:
         self.solves += solves
         return Point(C, state, coef, h, b), status
 
+    def stop_if_cancelled(self) -> None:
+        if self._cancel[0]:
+            raise Cancelled
+
     def slow_but_sure(self, point: Point) -> Point:
         """The working-set solver, for kernels on which the active set gives up."""
         problem = self.problem
         train = np.flatnonzero(point.state >= 0)
-        solution = solve_hinge(problem, train, point.C, tolerances.REFIT, self._cancel)
+        solution = solve_hinge(problem, train, point.C, self._tol, self._cancel)
         state = states_of(problem, point.C, solution.coef)
         state[point.state < 0] = -1
         h = problem.K @ solution.coef
         return Point(point.C, state, solution.coef, h, solution.intercept, fallback=True)
+
+
+def at_knot(state: StateArray) -> NDArray[np.bool_]:
+    """Which rows lie at a knot."""
+    return (state > 0) & (state % 2 == 1)
 
 
 def initial_states(problem: Problem) -> StateArray:
