@@ -96,7 +96,7 @@ class Start:
     def drives(self) -> Iterator[tuple[int, FullSolution, FloatArray | None]]:
         """Each row, the solution from which it is left out, and the coefficients without it."""
         for who, base, rows in self.groups():
-            coef, failed = _Engine(base, rows).leave_out(who)
+            coef, failed = _Engine(base, rows).leave_out(who, np.zeros(1, dtype=np.int32))
             for j, row, bad in zip(who, coef, failed, strict=True):
                 yield int(j), base, None if bad else row
 

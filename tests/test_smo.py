@@ -7,13 +7,18 @@ import numpy as np
 import pytest
 from _problems import BUILDERS, FloatArray, Small, mixture, weighted
 from scipy import sparse
+from sklearn.svm import SVC
 
 from exactcv._core import _smo, reference
 from exactcv.certificate import residuals
+from exactcv.exceptions import InputError
 from exactcv.intercept import canonical_intercept, intercept_limits
+from exactcv.kernels import Kernel
 from exactcv.losses import PiecewiseLinear, hinge
 from exactcv.parallel import Cancelled
-from exactcv.smo import solve
+from exactcv.rows import CachedRows
+from exactcv.seeding import repair
+from exactcv.smo import Known, solve
 
 HARD_C = [1e-6, 1e-2, 1.0, 1e2, 1e4]
 
@@ -206,3 +211,112 @@ class TestInterceptRule:
         assert canonical_intercept(
             np.zeros(2), np.array([0.0, 0.3]), levels, loss, np.arange(2)
         ) == pytest.approx(0.0)
+
+
+class TestPlain:
+    """The loop alone: shrinking, caches, starting points."""
+
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    @pytest.mark.parametrize("name", BUILDERS)
+    def test_shrinking_ends_at_the_same_objective(self, name: str, fit_intercept: bool) -> None:
+        small = BUILDERS[name](120)
+        loss, box = hinge(small.y), 5.0 * small.weight
+        found = [
+            solve(
+                small.K, loss, box,
+                fit_intercept=fit_intercept, tol=1e-6, polish=False, shrinking=shrinking,
+            )
+            for shrinking in (True, False)
+        ]  # fmt: skip
+        values = []
+        for solution in found:
+            assert solution.converged
+            train = box > 0
+            errors = loss.knots[:, 0] - small.K @ solution.coef
+            # e of the coefficients that were set aside has been brought up to date.
+            assert solution.errors[train] == pytest.approx(errors[train], abs=1e-9)
+            values.append(0.5 * solution.coef @ (small.y + errors))
+        assert values[0] == pytest.approx(values[1], rel=1e-7)
+
+    def test_coefficients_are_set_aside(self) -> None:
+        """Fewer kernel values are looked at, on a problem long enough to shrink."""
+        small = mixture(300, 5)
+        loss, box = hinge(small.y), np.full(300, 10.0)
+        source = CachedRows(np.linalg.cholesky(small.K + 1e-9 * np.eye(300)), Kernel("linear"))
+        counts = [
+            solve(source, loss, box, tol=1e-6, polish=False, shrinking=shrinking)
+            for shrinking in (True, False)
+        ]
+        assert counts[0].kernel_evaluations != counts[1].kernel_evaluations
+        assert counts[0].coef == pytest.approx(counts[1].coef, abs=1e-3)
+
+    @pytest.mark.parametrize("rows_held", [2, 7, 100])
+    def test_a_cache_of_any_size_gives_the_same_answer(self, rows_held: int) -> None:
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(100, 4))
+        y = np.where(X[:, 0] + rng.normal(size=100) > 0, 1.0, -1.0)
+        source = CachedRows(X, Kernel("rbf", gamma=0.3), rows_held * 8 * 100)
+        everyone = np.arange(100)
+        K = np.ascontiguousarray(source.block(everyone, everyone))
+        ours = solve(source, hinge(y), np.full(100, 3.0))
+        theirs = solve(K, hinge(y), np.full(100, 3.0))
+        assert ours.coef == pytest.approx(theirs.coef, abs=1e-8)
+        assert ours.intercept == pytest.approx(theirs.intercept, abs=1e-8)
+        assert ours.kernel_evaluations >= theirs.kernel_evaluations
+
+    def test_counts_agree_with_libsvm(self) -> None:
+        """Same working-set rule, same stopping rule: nearly the same number of iterations."""
+        rng = np.random.default_rng(1)
+        X = rng.normal(size=(400, 6))
+        y = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=400) > 0, 1.0, -1.0)
+        model = SVC(C=5.0, gamma=0.2, tol=1e-3).fit(X, y)
+        source = CachedRows(X, Kernel("rbf", gamma=0.2))
+        ours = solve(source, hinge(y), np.full(400, 5.0), tol=1e-3, polish=False)
+        assert ours.iterations == pytest.approx(int(model.n_iter_[0]), rel=0.1)
+        K = source.block(np.arange(400), np.arange(400))
+        theirs = np.zeros(400)
+        theirs[model.support_] = model.dual_coef_[0]
+        dual = [y @ c - 0.5 * c @ K @ c for c in (ours.coef, theirs)]
+        assert dual[0] == pytest.approx(dual[1], rel=1e-5)
+
+    @pytest.mark.parametrize("polish", [True, False])
+    def test_any_feasible_start_gives_the_same_answer(self, polish: bool) -> None:
+        small = mixture(60)
+        loss, box = hinge(small.y), np.full(60, 2.0)
+        cold = solve(small.K, loss, box, tol=1e-9, polish=polish)
+        start = np.where(small.y > 0, 1.3, -1.3)
+        start[small.y > 0] *= (small.y < 0).sum() / (small.y > 0).sum()
+        warm = solve(small.K, loss, box, tol=1e-9, start=start, polish=polish)
+        assert warm.coef == pytest.approx(cold.coef, abs=1e-6)
+
+    def test_errors_known_nearby(self) -> None:
+        """Rows leave, others come: e is carried over, and computed where it was not known."""
+        small = mixture(60)
+        loss, box = hinge(small.y), np.full(60, 2.0)
+        first = solve(small.K, loss, box, np.arange(55))
+        train = np.arange(5, 60)
+        bounds = np.sort([0 * small.y, 2 * small.y * (np.arange(60) >= 5)], axis=0)
+        start = repair(first.coef, *bounds, lambda: np.arange(55, 60))
+        known = Known(first.coef, first.errors, np.arange(55))
+        ours = solve(small.K, loss, box, train, start=start, known=known, polish=False, tol=1e-6)
+        errors = small.y - small.K @ ours.coef
+        assert ours.errors[train] == pytest.approx(errors[train], abs=1e-9)
+
+    def test_infeasible_starts_are_refused(self) -> None:
+        small = mixture(20)
+        loss, box = hinge(small.y), np.ones(20)
+        outside = np.zeros(20)
+        outside[3] = 2.0 * small.y[3]
+        with pytest.raises(InputError, match=r"row 3 is outside"):
+            solve(small.K, loss, box, start=outside)
+        unbalanced = np.where(small.y > 0, 0.5, 0.0)
+        with pytest.raises(InputError, match="add up to"):
+            solve(small.K, loss, box, start=unbalanced)
+        with pytest.raises(InputError, match="row 0 is outside"):
+            solve(small.K, loss, box, start=np.full(20, np.nan))
+        solve(small.K, loss, box, start=unbalanced, fit_intercept=False)
+
+    def test_iteration_limit(self) -> None:
+        small = mixture(80)
+        solution = solve(small.K, hinge(small.y), np.full(80, 100.0), max_iter=3, polish=False)
+        assert not solution.converged and solution.iterations == 3

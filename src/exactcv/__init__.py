@@ -31,9 +31,19 @@ __all__ = [
     "MissingExtraError",
     "NotExactWarning",
     "NotPSDWarning",
+    "SmoothSVC",
     "UnsupportedError",
     "__version__",
     "cross_validate",
     "datasets",
     "methods",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Estimators are imported when first asked for: scikit-learn takes most of a second."""
+    if name == "SmoothSVC":
+        from .smooth_svc import SmoothSVC
+
+        return SmoothSVC
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

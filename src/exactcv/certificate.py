@@ -53,6 +53,8 @@ from .folds import IntArray
 from .intercept import canonical_intercept
 from .losses import FloatArray, PiecewiseLinear
 from .problem import Problem
+from .smooth_judge import SmoothJudge
+from .smooth_losses import SmoothLoss
 
 __all__ = [
     "Certificate",
@@ -218,6 +220,10 @@ class PiecewiseLinearJudge:
 
 def judge_for(problem: Problem, left_out: IntArray | None = None) -> Judge:
     """The judge of a training set: all rows but ``left_out``."""
+    if problem.model is not None:
+        return problem.model.judge(problem, left_out)
+    if isinstance(problem.loss, SmoothLoss):
+        return SmoothJudge.of(problem.loss, problem.weight, problem.fit_intercept, left_out)
     return PiecewiseLinearJudge.of(problem.loss, problem.weight, problem.fit_intercept, left_out)
 
 

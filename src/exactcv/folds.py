@@ -111,6 +111,8 @@ def make_folds(
         groups = None
     if isinstance(cv, LeaveOneOut):
         return leave_one_out_folds(n)
+    if isinstance(cv, type):
+        raise InputTypeError(f"cv is the class {cv.__name__}; make one: {cv.__name__}(...)")
     if hasattr(cv, "split"):
         return _collect(_splits(cv, X, y, groups), n)
     if not isinstance(cv, Iterable):

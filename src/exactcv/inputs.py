@@ -40,6 +40,7 @@ __all__ = [
 
 DEFAULT_GRID_SIZE = 50
 MOST_GRID_POINTS = 10_000
+LEAST = 1e-100  # values of C and weights beyond this, or its inverse, would overflow on the way
 _GRID_ENDS = (6.0, -6.0)  # lambda from e^6 to e^-6, as in the papers
 
 
@@ -88,6 +89,7 @@ def _shape(X: Any) -> tuple[int, int]:
     """(rows, columns) of X without converting a large one."""
     if X is None:
         raise InputTypeError("X is None; it must be a matrix of numbers, one row per sample")
+    _refuse_masked(X, "X")
     shape = getattr(X, "shape", None)
     if shape is None:
         try:
@@ -122,6 +124,7 @@ def read_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any], FloatArray]
 
     if y is None:
         raise InputError("y is None; it must hold one class label a row")
+    _refuse_masked(y, "y")
     try:
         labels = column_or_1d(y, warn=True)
     except (TypeError, ValueError) as error:
@@ -152,6 +155,11 @@ def _has_missing(labels: NDArray[Any]) -> bool:
     if labels.dtype.kind == "O":
         return any(_is_missing(label) for label in labels)
     return False
+
+
+def _refuse_masked(values: Any, name: str) -> None:
+    if np.ma.isMaskedArray(values) and np.ma.is_masked(values):
+        raise InputError(f"{name} contains missing values (masked entries); drop those rows")
 
 
 def _is_missing(label: Any) -> bool:
@@ -189,8 +197,9 @@ def read_weights(
             raise InputError(
                 f"every row of class {label!r} has weight zero; both classes need some"
             )
-    if not np.isfinite(weight).all():
-        raise InputError("sample_weight times class_weight overflows; rescale them")
+    used = weight[weight > 0]
+    if not np.isfinite(weight).all() or used.min() < LEAST or used.max() > 1 / LEAST:
+        raise InputError("sample_weight times class_weight is too large or too small; rescale them")
     return weight
 
 
@@ -285,7 +294,8 @@ def _inverse(values: FloatArray, n: int, name: str) -> FloatArray:
     """C from lambda or lambda from C: the formula is the same."""
     with np.errstate(over="ignore", divide="ignore"):
         other: FloatArray = 1.0 / (2.0 * n * values)
-    if not (np.isfinite(other) & (other > 0)).all():
+    both = np.concatenate([values, other])
+    if not (np.isfinite(both) & (both > LEAST) & (both < 1 / LEAST)).all():
         raise InputError(f"{name} holds values too small or too large for C = 1 / (2 n lambda)")
     return other
 

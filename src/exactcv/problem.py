@@ -14,15 +14,26 @@ again, and nothing copies the kernel matrix.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .folds import Folds
-from .losses import FloatArray, PiecewiseLinear
+from .folds import Folds, IntArray
+from .losses import FloatArray
 
-__all__ = ["Grid", "Problem", "Task"]
+if TYPE_CHECKING:
+    from .certificate import Judge
+
+__all__ = ["Grid", "OwnModel", "Problem", "Task"]
+
+
+class OwnModel(Protocol):
+    """A model other than the one above; see ``ssvm/``."""
+
+    def judge(self, problem: Problem, left_out: IntArray | None) -> Judge: ...
 
 
 @dataclass(frozen=True)
@@ -32,9 +43,11 @@ class Problem:
     K: FloatArray
     y: FloatArray
     weight: FloatArray
-    loss: PiecewiseLinear
+    loss: Any  # PiecewiseLinear, or a SmoothLoss for the methods that have smooth losses
     fit_intercept: bool = True
     psd: bool = True  # is K positive semidefinite, as far as one can tell?
+    # A method whose model is not this one brings its own, and with it its own judge.
+    model: OwnModel | None = None
 
     @property
     def n(self) -> int:
@@ -80,6 +93,7 @@ class Task:
     want_decision: bool
     tol: float
     n_threads: int = 1
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def fold_Cs(self, fold: int) -> FloatArray:
         """C along the grid for one fold's problem (multiply by the row weights)."""

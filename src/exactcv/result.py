@@ -49,7 +49,8 @@ class CVResult:
         Is the row on the wrong side: by ``decision``, or else by the majority of the folds that
         test it, a draw being wrong.  False for rows that are never tested.
     best : int
-        Index of the least error; among equals the smallest C.
+        Index of the least error; among equals the smallest C.  Grid points with unresolved
+        solutions are passed over, here and in ``one_se``, while there are others.
     one_se : int
         Index of the smallest C whose error is at most ``error[best] + se[best]``.
     objective, intercept : (L,)
@@ -188,9 +189,12 @@ def make_result(
     fold_error = np.add.reduceat(wrong, folds.offsets[:-1], axis=1, dtype=float) / sizes
     n_errors = wrong.sum(axis=1)
     error, se = n_errors / wrong.shape[1], _standard_error(fold_error)
-    best = int(np.lexsort((Cs, n_errors))[0])
+    # A grid point that misses the tolerance is not chosen while there is another.
+    short = np.isin(np.arange(len(Cs)), [l for l, _ in certificate.unresolved])
+    best = int(np.lexsort((Cs, n_errors, short))[0])
     bar = error[best] + np.nan_to_num(se[best])
-    one_se = int(np.argmin(np.where(error <= bar, Cs, np.inf)))
+    within = (error <= bar) & (short == short[best])
+    one_se = int(np.argmin(np.where(within, Cs, np.inf)))
     decision, row_wrong = _by_row(task, pair_decision, wrong)
     return CVResult(
         Cs=Cs,

@@ -8,7 +8,10 @@ For a loss with one knot t_i and slopes s_i0 < s_i1 the dual problem in signed c
 Fan, Chen & Lin (2005).  It crawls where K is nearly singular on the free coefficients: a linear
 kernel with p << n, or a large C.  So now and then, and at the end, the driver here solves for all
 free coefficients at once (a Newton step in their subspace), moves to the first bound met, and
-repeats.  That also brings the answer from the solver's tolerance down to rounding.
+repeats.  That also brings the answer from the solver's tolerance down to rounding.  With
+``polish=False`` it is left out: plain SMO, that stops where LIBSVM does.
+
+Rows of K come from a row source (``rows.py``): a matrix, or features behind a cache.
 
 e = t - K c throughout: the intercept each row would like.
 """
@@ -22,35 +25,58 @@ from numpy.typing import NDArray
 
 from . import tolerances
 from ._core import _smo
+from ._core._rows import RowCache
+from .exceptions import InputError
 from .folds import IntArray
 from .intercept import canonical_intercept
 from .losses import FloatArray, PiecewiseLinear
 from .parallel import Cancelled
 from .problem import Problem
+from .rows import RowSource, as_rows
 
-__all__ = ["Solution", "solve", "solve_hinge"]
+__all__ = ["Known", "Solution", "solve", "solve_hinge"]
 
 # Rounds of (compiled loop, subspace steps) before giving up.
 MAX_ROUNDS = 200
 # Subspace steps in one round; each but the last puts a coefficient on its bound.
 MAX_SUBSPACE_STEPS = 60
+# A starting point may miss its constraints by this much, relative to their size: rounding.
+FEASIBLE = 1e-10
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A solution over all n rows (zeros for those left out) and how it was reached."""
+    """A solution over all n rows (zeros for those left out) and how it was reached.
+
+    ``errors`` is e = t - K c on the training rows, 0 elsewhere.
+    """
 
     coef: FloatArray
     intercept: float
     iterations: int
     converged: bool
+    errors: FloatArray
+    kernel_evaluations: int = 0
+
+
+@dataclass(frozen=True)
+class Known:
+    """A point near the start of a solve whose e = t - K c is known on some rows.
+
+    It spares most of the work of computing e at the start.
+    """
+
+    coef: FloatArray
+    errors: FloatArray
+    rows: IntArray
 
 
 @dataclass(frozen=True)
 class _Box:
     """The fixed part of one problem, compact: one entry for each training row."""
 
-    K: FloatArray
+    source: RowSource
+    cache: RowCache
     rows: IntArray
     diagonal: FloatArray
     target: FloatArray
@@ -61,7 +87,25 @@ class _Box:
     def errors(self, c: FloatArray) -> FloatArray:
         """e = t - K c, from scratch."""
         e = np.empty_like(c)
-        _smo.gradient(self.K, self.rows, self.target, c, e)
+        _smo.gradient(self.cache, self.rows, self.target, c, e)
+        return e
+
+    def errors_near(self, c: FloatArray, known: Known) -> FloatArray:
+        """e from that of a point nearby: e_k falls by K_kj (c_j - known c_j)."""
+        full = np.zeros(len(known.coef))
+        full[self.rows] = c
+        step = full - known.coef
+        changed = np.flatnonzero(step)
+        fresh = np.ones(len(full), dtype=bool)
+        fresh[known.rows] = False
+        new = np.flatnonzero(fresh[self.rows])
+        if len(changed) + len(new) >= np.count_nonzero(c):
+            return self.errors(c)
+        e: FloatArray = known.errors[self.rows]
+        self.cache.subtract(changed, step[changed], e)
+        products = np.empty(len(new))
+        self.cache.products(self.rows[new], c, products)
+        e[new] = self.target[new] - products
         return e
 
     def wanted(self, c: FloatArray, e: FloatArray) -> tuple[float, float]:
@@ -91,7 +135,7 @@ class _Box:
 
 
 def solve(
-    K: FloatArray,
+    K: FloatArray | RowSource,
     loss: PiecewiseLinear,
     C: FloatArray,
     train: IntArray | None = None,
@@ -99,14 +143,17 @@ def solve(
     fit_intercept: bool = True,
     tol: float = 1e-10,
     start: FloatArray | None = None,
+    known: Known | None = None,
     max_iter: int = 10_000_000,
     cancel: NDArray[np.int32] | None = None,
+    polish: bool = True,
+    shrinking: bool | None = None,
 ) -> Solution:
     """Solve one problem.
 
     Parameters
     ----------
-    K : ndarray of shape (n, n), C-contiguous
+    K : ndarray of shape (n, n), C-contiguous, or RowSource
     loss : PiecewiseLinear
         With one knot a row.
     C : ndarray of shape (n,)
@@ -115,13 +162,21 @@ def solve(
         The training rows; all of them if not given.
     fit_intercept : bool
     tol : float
-        For the KKT violation and the relative duality gap.
+        For the KKT violation and the relative duality gap; without ``polish``, for the violation
+        alone and in absolute terms, as in LIBSVM.
     start : ndarray of shape (n,), optional
-        A feasible starting point; zeros if not given.
+        A feasible starting point; zeros if not given.  One that is not feasible is an error.
+    known : Known, optional
+        A point near the start whose errors are known.
     max_iter : int
         After that many iterations the answer is returned as not converged.
     cancel : ndarray of one int32, optional
         Set to 1 by another thread to stop.
+    polish : bool
+        Take subspace steps, and go on until the duality gap is small too.
+    shrinking : bool, optional
+        Set coefficients aside that seem to stay at their bounds.  By default only without
+        ``polish``, whose rounds are too short to gain by it.
 
     Examples
     --------
@@ -136,26 +191,48 @@ def solve(
     everyone = np.arange(len(C), dtype=np.intp) if train is None else np.asarray(train, np.intp)
     rows = np.ascontiguousarray(everyone[C[everyone] > 0])
     levels = loss.coefficient_levels(C)
+    source = as_rows(K)
     box = _Box(
-        K=K,
+        source=source,
+        cache=source.open(rows),
         rows=rows,
-        diagonal=K[rows, rows],
+        diagonal=source.diagonal[rows],
         target=loss.knots[rows, 0],
         lower=levels[rows, 1].copy(),
         upper=levels[rows, 0].copy(),
         fit_intercept=fit_intercept,
     )
-    c = np.zeros(len(rows)) if start is None else np.clip(start[rows], box.lower, box.upper)
+    c = np.zeros(len(rows)) if start is None else _checked(box, start)
+    e = box.errors(c) if known is None else box.errors_near(c, known)
     flag = np.zeros(1, dtype=np.int32) if cancel is None else cancel
-    c, iterations, converged = _iterate(box, c, tol, max_iter, flag)
-    coef = np.zeros(len(C))
-    coef[rows] = c
-    b = 0.0
-    if fit_intercept:
-        h = np.zeros(len(C))
-        h[rows] = box.target - box.errors(c)
-        b = canonical_intercept(h, coef, levels, loss, rows)
-    return Solution(coef, b, iterations, converged)
+    walk = _iterate if polish else _plain
+    shrink = not polish if shrinking is None else shrinking
+    c, e, iterations, converged = walk(box, c, e, tol, max_iter, flag, shrink)
+    coef, errors, h = np.zeros((3, len(C)))
+    coef[rows], errors[rows], h[rows] = c, e, box.target - e
+    b = canonical_intercept(h, coef, levels, loss, rows) if fit_intercept else 0.0
+    return Solution(coef, b, iterations, converged, errors, box.cache.evaluations)
+
+
+def _checked(box: _Box, start: FloatArray) -> FloatArray:
+    """The starting point on the training rows, refused unless it is feasible but for rounding."""
+    given: FloatArray = start[box.rows]
+    c = np.clip(given, box.lower, box.upper)
+    off = np.abs(given - c)
+    scale = float((box.upper - box.lower).max(initial=0.0))
+    if not off.max(initial=0.0) <= FEASIBLE * scale:
+        worst = int(np.argmax(~(off <= FEASIBLE * scale)))
+        raise InputError(
+            f"the starting point is not feasible: coefficient {given[worst]:g} of row "
+            f"{box.rows[worst]} is outside [{box.lower[worst]:g}, {box.upper[worst]:g}]"
+        )
+    total, size = float(given.sum()), float(np.abs(given).sum())
+    if box.fit_intercept and not abs(total) <= FEASIBLE * max(size, scale):
+        raise InputError(
+            f"the starting point is not feasible: its coefficients on the training rows add up "
+            f"to {total:g}, not to 0"
+        )
+    return c
 
 
 def solve_hinge(
@@ -173,30 +250,56 @@ def solve_hinge(
     )
 
 
+def _plain(
+    box: _Box,
+    c: FloatArray,
+    e: FloatArray,
+    tol: float,
+    max_iter: int,
+    cancel: NDArray[np.int32],
+    shrinking: bool,
+) -> tuple[FloatArray, FloatArray, int, bool]:
+    """The compiled loop alone, until the violation is at most tol."""
+    iterations, _, status = _smo.smo_steps(
+        box.cache, box.rows, box.diagonal, box.lower, box.upper, c, e,
+        box.fit_intercept, tol, max_iter, cancel, shrinking,
+    )  # fmt: skip
+    if status == 2:
+        raise Cancelled
+    return c, e, iterations, status == 0
+
+
 def _iterate(
-    box: _Box, c: FloatArray, tol: float, max_iter: int, cancel: NDArray[np.int32]
-) -> tuple[FloatArray, int, bool]:
+    box: _Box,
+    c: FloatArray,
+    e: FloatArray,
+    tol: float,
+    max_iter: int,
+    cancel: NDArray[np.int32],
+    shrinking: bool,
+) -> tuple[FloatArray, FloatArray, int, bool]:
     """Rounds of the compiled loop and subspace steps until ``quality`` is at most tol."""
-    e, eps, iterations = box.errors(c), tol, 0
+    eps, iterations = tol, 0
     chunk = max(1000, 10 * len(c))
     for _ in range(MAX_ROUNDS):
         done, violation, status = _smo.smo_steps(
-            box.K, box.rows, box.diagonal, box.lower, box.upper, c, e,
-            box.fit_intercept, eps, min(chunk, max_iter - iterations), cancel,
+            box.cache, box.rows, box.diagonal, box.lower, box.upper, c, e,
+            box.fit_intercept, eps, min(chunk, max_iter - iterations), cancel, shrinking,
         )  # fmt: skip
         iterations += done
         if status == 2:
             raise Cancelled
         c, e = _subspace(box, c, box.errors(c))
         if box.quality(c, e) <= tol:
-            return _snap(box, c, e, tol), iterations, True
+            c, e = _snap(box, c, e, tol)
+            return c, e, iterations, True
         if iterations >= max_iter:
             break
         if violation <= eps:
             # Converged by the loop's measure but not by ours (a gap, or drift of e).
             eps = max(0.1 * eps, 1e-16)
         chunk = min(3 * chunk // 2, 1_000_000)
-    return c, iterations, False
+    return c, e, iterations, False
 
 
 def _subspace(box: _Box, c: FloatArray, e: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -236,7 +339,7 @@ def _newton(
     size = len(free)
     border = int(box.fit_intercept)
     A = np.zeros((size + border, size + border))
-    A[:size, :size] = box.K[np.ix_(where, where)]
+    A[:size, :size] = box.source.block(where, where)
     right = np.zeros(size + border)
     right[:size] = e[free]
     if border:
@@ -273,13 +376,15 @@ def _advance(box: _Box, c: FloatArray, free: IntArray, step: FloatArray) -> tupl
     return out, share == 1.0 and not stopped.any()
 
 
-def _snap(box: _Box, c: FloatArray, e: FloatArray, tol: float) -> FloatArray:
+def _snap(box: _Box, c: FloatArray, e: FloatArray, tol: float) -> tuple[FloatArray, FloatArray]:
     """Put coefficients that are at a bound but for rounding on it, if that does no harm."""
     near = tolerances.AT_BOUND * (box.upper - box.lower)
     snapped = np.where(c - box.lower <= near, box.lower, c)
     snapped = np.where(box.upper - c <= near, box.upper, snapped)
     if np.array_equal(snapped, c):
-        return c
+        return c, e
     snapped, new_e = _subspace(box, snapped, box.errors(snapped))
     sums = abs(snapped.sum()) <= 1e-14 * np.abs(snapped).sum() or not box.fit_intercept
-    return snapped if sums and box.quality(snapped, new_e) <= min(tol, box.quality(c, e)) else c
+    if sums and box.quality(snapped, new_e) <= min(tol, box.quality(c, e)):
+        return snapped, new_e
+    return c, e

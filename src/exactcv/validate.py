@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Mapping
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 from . import inputs
 from .certificate import Certificate
-from .exceptions import NotExactWarning
+from .exceptions import NotExactWarning, UnsupportedError
 from .kernels import KernelFunction, check_psd, kernel_matrix
 from .ledger import Ledger
 from .losses import hinge
-from .methods import check_loss, check_support, get_method
+from .methods import check_loss, check_support, get_method, own_model
 from .parallel import Workers
 from .problem import Problem, Task
 from .result import CVResult, make_result
+from .smooth_losses import SMOOTH_LOSSES
 
 __all__ = ["cross_validate"]
 
 OUTPUTS = ("error", "decision")
+# The squared loss comes with its method's own model, which the hinge only stands in for.
+LOSS_BY_NAME: dict[str, Any] = {"hinge": hinge, "squared": hinge, **SMOOTH_LOSSES}
 
 
 def cross_validate(
@@ -48,6 +53,7 @@ def cross_validate(
     approx: str | None = None,
     n_components: int = 200,
     memory_limit: int | float | str | None = None,
+    method_options: Mapping[str, Any] | None = None,
 ) -> CVResult:
     """Exact cross-validation of a kernel SVM over a whole regularisation path.
 
@@ -71,7 +77,7 @@ def cross_validate(
         the kernel is the same in every fold.
     degree, coef0 : int, float
         For "poly" and "sigmoid".
-    loss : {"hinge", "squared_hinge", "logistic"}
+    loss : {"hinge", "squared_hinge", "logistic", "squared"}
         Which losses a method has: ``exactcv.methods()``.
     Cs, lambdas : array-like or float, optional
         The grid, one or the other.  ``Cs`` holds in every fold, as in scikit-learn.  ``lambdas``
@@ -79,7 +85,7 @@ def cross_validate(
         leave-one-out, where the papers keep n.  n and m count rows, whatever their weights.  An
         int ``lambdas`` is a number of points, log-uniform from e^6 to e^-6; the default is 50.
     cv : "loo", int, splitter or iterable
-        An int is a stratified k-fold, shuffled only if ``random_state`` is given.  An iterable
+        An int is a stratified k-fold, shuffled only if ``random_state`` is given; None is 5.  An iterable
         yields (train, test) row numbers; test sets may overlap or leave rows out.
     groups : array-like of shape (n,), optional
         For splitters that use groups.
@@ -106,6 +112,10 @@ def cross_validate(
         Low-rank kernels; not in this release.
     memory_limit : int or str, optional
         Bytes, or for example "2GB"; by default what the system has available.
+    method_options : dict, optional
+        What only one method understands.  "ato", "mir", "sir", "avg" and "top" take ``warm_C``
+        (follow each fold along C) and ``max_iter`` (SMO iterations for one problem).
+        "rank_update" takes ``strategy`` ("auto", "I", "II", "none").
 
     Returns
     -------
@@ -127,6 +137,7 @@ def cross_validate(
     fit_intercept = inputs.check_flag("fit_intercept", fit_intercept)
     want_decision = inputs.check_choice("output", output, OUTPUTS) == "decision"
     tol = inputs.check_positive("tol", tol)
+    options = _check_options(method, method_options)
     n_threads = inputs.check_n_threads(n_jobs)
     say = _reporter(inputs.check_flag("progress", progress))
     data = inputs.read_data(X, y, chosen_kernel, sample_weight, class_weight, memory_limit)
@@ -140,8 +151,9 @@ def cross_validate(
         K, gamma_used = kernel_matrix(data.X, chosen_kernel, workers)
         psd = check_psd(K, chosen_kernel)
         timings = {"kernel": perf_counter() - before_kernel}
-        problem = Problem(K, data.y, data.weight, hinge(data.y), fit_intercept, psd)
-        task = Task(problem, folds, grid, want_decision, tol, n_threads)
+        problem = Problem(K, data.y, data.weight, LOSS_BY_NAME[loss](data.y), fit_intercept, psd)
+        problem = replace(problem, model=own_model(method, data.X, data.y, chosen_kernel))
+        task = Task(problem, folds, grid, want_decision, tol, n_threads, options)
         ledger = Ledger(task)
         say(f"method {method!r}, {len(grid)} grid points, {len(folds)} folds")
         before_run = perf_counter()
@@ -162,6 +174,16 @@ def cross_validate(
         loss=loss,
         gamma=gamma_used,
     )
+
+
+def _check_options(method: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options as the method wants them; most methods have none."""
+    check = getattr(get_method(method), "check_options", None)
+    if check is not None:
+        return dict(check(given or {}))
+    if given:
+        raise UnsupportedError(f"method={method!r} has no options; leave method_options out")
+    return {}
 
 
 def _reporter(on: bool) -> Any:
@@ -185,9 +207,13 @@ def _certify(ledger: Ledger) -> Certificate:
     """The ledger's verdict, said aloud when it is not good."""
     certificate = ledger.certificate()
     if certificate.unresolved:
+        least = min(ledger.task.grid.Cs[l] for l, _ in certificate.unresolved)
         warnings.warn(
-            f"{len(certificate.unresolved)} of {ledger.kkt.size} solutions do not meet "
-            f"tol={certificate.tol:g}; see result.certificate.unresolved",
+            f"{len(certificate.unresolved)} of {ledger.kkt.size} solutions, from C={least:g} on, "
+            f"do not meet tol={certificate.tol:g} (worst KKT violation {certificate.kkt.max():.1e}, "
+            f"worst relative gap {certificate.gap.max():.1e}); they are beyond the accuracy of "
+            "float64 or of the method: standardise the features, leave out the largest C, or "
+            "raise tol; see result.certificate.unresolved",
             NotExactWarning,
             stacklevel=3,
         )

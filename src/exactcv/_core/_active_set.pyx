@@ -115,7 +115,7 @@ cdef class ActiveSet:
               bint monotone, double residual=1e-11, double tol=1e-11, int max_iter=100000):
         """Solve at C from the given states; state, c and h (= K c) are updated in place.
 
-        Rows at a knot are corrected until they miss it by at most ``residual``, a few times at most.
+        Rows at a knot are corrected a few times, until they miss it by at most ``residual``.
         If block steps stall, monotone ones finish the work if ``monotone`` is set.  For these c
         must come in feasible, but for rows that have been left out since (state -1).
 
@@ -423,7 +423,7 @@ cdef class ActiveSet:
         self._flush(h)
 
     cdef inline void _box(self, double C, Py_ssize_t row, signed char[::1] state, double* low,
-                   double* high) noexcept nogil:
+                          double* high) noexcept nogil:
         """Between which levels c may lie while the row stays at its knot."""
         cdef Py_ssize_t k = state[row] // 2
         high[0] = C * self.levels[row, k]

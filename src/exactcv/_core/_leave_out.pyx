@@ -27,7 +27,7 @@ cdef enum:
 # Smaller pivots, relative to the diagonal of K, mean that a row depends on those in M.
 cdef double SMALL_PIVOT = 1e-9
 
-# A member that moves by less than this, for a unit of the row that depends on it, has no part in it.
+# A member that moves less than this, for a unit of the row that depends on it, has no part in it.
 cdef double LEAST_SHARE = 1e-7
 
 cpdef enum Outcome:
@@ -124,16 +124,19 @@ cdef class LeaveOut:
 
     def leave_out(self, const Py_ssize_t[::1] who, const Py_ssize_t[::1] position,
                   const double[::1] coef, const double[:, ::1] column, double[:, ::1] out,
-                  signed char[::1] outcome):
+                  signed char[::1] outcome, const int[::1] cancel):
         """Drive the coefficients of the rows ``who`` to zero, one row at a time.
 
         ``position[r]`` is where who[r] stands in ``rows`` (-1: nowhere), ``coef[r]`` its
         coefficient and ``column[r]`` its column of T (ignored for members).  ``out[r]`` holds the
-        full-data coefficients on entry and those without the row on exit.
+        full-data coefficients on entry and those without the row on exit.  The loop ends early
+        when another thread sets ``cancel``.
         """
         cdef Py_ssize_t r, i
         with nogil:
             for r in range(who.shape[0]):
+                if cancel[0]:
+                    break
                 self._reset()
                 outcome[r] = self._leave_out(position[r], coef[r], &column[r, 0])
                 for i in range(self.a):

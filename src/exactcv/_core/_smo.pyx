@@ -4,75 +4,97 @@
 
     min over c   1/2 c' K c - t' c    subject to   lower <= c <= upper   (and sum c = 0)
 
-over the rows ``rows`` of a kernel matrix that is never copied.  All other arrays are as long as
-``rows``.  With e = t - K c, a coefficient below its upper end wants to grow if e_i > b, one above
-its lower end wants to shrink if e_i < b (b = 0 without an intercept).
+over the rows ``rows`` of a kernel whose rows come from a ``RowCache``.  All other arrays are as
+long as ``rows``.  With e = t - K c, a coefficient below its upper end wants to grow if e_i > b, one
+above its lower end wants to shrink if e_i < b (b = 0 without an intercept).
+
+*Shrinking* (Joachims 1999; Chang & Lin 2011): now and then, coefficients at a bound that no pair
+could move are set aside.  The loop goes on with the others, packed to the front of arrays of their
+own, and their e alone is kept up to date.  When it is done with them (and once before, near the
+end), e of the others is brought up to date from what has changed since, and all take part again.
 """
 
 from libc.math cimport INFINITY
 
+import numpy as np
+
+from ._rows cimport RowCache
+
 # Curvature taken for a pair whose true curvature is zero or negative (K singular or indefinite).
 cdef double LEAST_CURVATURE = 1e-12
+# All coefficients take part again when the violation first comes this close to the tolerance.
+cdef double NEAR_END = 10.0
+# Bytes of contiguous copies of matrix rows; all that small problems need.
+cdef Py_ssize_t COPIES = 1 << 25
 cdef enum:
     CONVERGED = 0
     STOPPED = 1
     CANCELLED = 2
     LOOK_EVERY = 1000  # iterations between looks at the cancel flag
-
-
-cdef struct RowSource:
-    # Where rows of K come from.  One place to change when a cache stands behind it.
-    const double *data
-    Py_ssize_t stride
-
-
-cdef inline const double *kernel_row(RowSource *source, Py_ssize_t i) noexcept nogil:
-    return source.data + i * source.stride
+    SHRINK_EVERY = 1000  # iterations between attempts to set coefficients aside
 
 
 cdef struct State:
-    # The moving part (coef, e) and the fixed part of one problem; arrays of length m.
-    RowSource source
-    const Py_ssize_t *rows
-    const double *diagonal
-    const double *lower
-    const double *upper
+    # The active coefficients, packed: entry k of these arrays belongs to coefficient where[k].
+    Py_ssize_t active
+    Py_ssize_t *where
     double *coef
     double *e
+    double *lower
+    double *upper
+    double *diagonal
+
+
+cdef struct Whole:
+    # All m coefficients; ``synced`` is what coef was when e was last right for all of them.
     Py_ssize_t m
+    const double *lower
+    const double *upper
+    const double *diagonal
+    double *coef
+    double *e
+    double *synced
 
 
 cdef struct Choice:
-    # A working set {i, j} (j = -1: i alone) and the violation of the KKT conditions.
+    # A working set {i, j} (j = -1: i alone), the violation of the KKT conditions, and the largest
+    # e of those that can grow and the smallest of those that can shrink.
     Py_ssize_t i
     Py_ssize_t j
     double violation
+    double top
+    double bottom
 
 
-cdef Choice choose_pair(State *p) noexcept nogil:
+cdef inline const double *kernel_row(RowCache cache, Py_ssize_t k) noexcept nogil:
+    """The row of active coefficient k, over the active coefficients."""
+    return cache.row(cache.columns[k])
+
+
+cdef Choice choose_pair(State *p, RowCache cache) noexcept nogil:
     """Second-order selection (Fan, Chen & Lin 2005, WSS 2).
 
     i = argmax of e over coefficients that can grow; j = argmax of (e_i - e_j)^2 / a_ij, the
     decrease without bounds, over those that can shrink and have e_j < e_i.
     """
-    cdef Choice best = Choice(-1, -1, 0.0)
+    cdef Choice best = Choice(-1, -1, 0.0, -INFINITY, INFINITY)
     cdef double top = -INFINITY, bottom = INFINITY, gain = -1.0, rise, curvature
     cdef const double *row
     cdef Py_ssize_t k
-    for k in range(p.m):
+    for k in range(p.active):
         if p.coef[k] < p.upper[k] and p.e[k] > top:
             top = p.e[k]
             best.i = k
         if p.coef[k] > p.lower[k] and p.e[k] < bottom:
             bottom = p.e[k]
-    best.violation = top - bottom
+    best.top, best.bottom, best.violation = top, bottom, top - bottom
     if best.i < 0 or not top > bottom:
         return best
-    row = kernel_row(&p.source, p.rows[best.i])
-    for k in range(p.m):
+    row = kernel_row(cache, best.i)
+    for k in range(p.active):
         rise = top - p.e[k]
         if rise > 0.0 and p.coef[k] > p.lower[k]:
-            curvature = p.diagonal[best.i] + p.diagonal[k] - 2.0 * row[p.rows[k]]
+            curvature = p.diagonal[best.i] + p.diagonal[k] - 2.0 * row[k]
             if curvature < LEAST_CURVATURE:
                 curvature = LEAST_CURVATURE
             if rise * rise > gain * curvature:
@@ -83,10 +105,10 @@ cdef Choice choose_pair(State *p) noexcept nogil:
 
 cdef Choice choose_one(State *p) noexcept nogil:
     """Without an intercept: the largest e_i^2 / K_ii among the coordinates that can move."""
-    cdef Choice best = Choice(-1, -1, 0.0)
+    cdef Choice best = Choice(-1, -1, 0.0, 0.0, 0.0)
     cdef double gain = -1.0, curvature, size
     cdef Py_ssize_t k
-    for k in range(p.m):
+    for k in range(p.active):
         if not (
             (p.e[k] > 0.0 and p.coef[k] < p.upper[k]) or (p.e[k] < 0.0 and p.coef[k] > p.lower[k])
         ):
@@ -98,56 +120,132 @@ cdef Choice choose_one(State *p) noexcept nogil:
         if size * size > gain * curvature:
             gain = size * size / curvature
             best.i = k
+    best.top, best.bottom = best.violation, -best.violation
     return best
 
 
-cdef void move_pair(State *p, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+cdef void move_pair(State *p, RowCache cache, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
     """Raise c_i and lower c_j by the same best step, and update e."""
-    cdef const double *row_i = kernel_row(&p.source, p.rows[i])
-    cdef const double *row_j = kernel_row(&p.source, p.rows[j])
-    cdef double curvature = p.diagonal[i] + p.diagonal[j] - 2.0 * row_i[p.rows[j]]
+    cdef const double *row_i = kernel_row(cache, i)
+    cdef const double *row_j = kernel_row(cache, j)
+    cdef double curvature = p.diagonal[i] + p.diagonal[j] - 2.0 * row_i[j]
     cdef double room_i = p.upper[i] - p.coef[i], room_j = p.coef[j] - p.lower[j]
     cdef double step = (p.e[i] - p.e[j]) / max(curvature, LEAST_CURVATURE)
+    cdef double *e = p.e
     cdef Py_ssize_t k
     step = min(step, min(room_i, room_j))
     # A coefficient that meets its bound is put there exactly.
     p.coef[i] = p.upper[i] if step >= room_i else p.coef[i] + step
     p.coef[j] = p.lower[j] if step >= room_j else p.coef[j] - step
-    for k in range(p.m):
-        p.e[k] -= step * (row_i[p.rows[k]] - row_j[p.rows[k]])
+    for k in range(p.active):
+        e[k] -= step * (row_i[k] - row_j[k])
 
 
-cdef void move_one(State *p, Py_ssize_t i) noexcept nogil:
+cdef void move_one(State *p, RowCache cache, Py_ssize_t i) noexcept nogil:
     """Move c_i alone by its best step, and update e."""
-    cdef const double *row = kernel_row(&p.source, p.rows[i])
+    cdef const double *row = kernel_row(cache, i)
     cdef double old = p.coef[i], new, step
+    cdef double *e = p.e
     cdef Py_ssize_t k
     new = old + p.e[i] / max(p.diagonal[i], LEAST_CURVATURE)
     new = max(p.lower[i], min(p.upper[i], new))
     p.coef[i] = new
     step = new - old
-    for k in range(p.m):
-        p.e[k] -= step * row[p.rows[k]]
+    for k in range(p.active):
+        e[k] -= step * row[k]
 
 
-cdef State pack(
-    const double[:, ::1] K, const Py_ssize_t[::1] rows, const double[::1] diagonal,
-    const double[::1] lower, const double[::1] upper, double[::1] coef, double[::1] e,
-) noexcept:
-    cdef State p
-    p.source = RowSource(&K[0, 0], K.shape[1])
-    p.rows = &rows[0]
-    p.diagonal = &diagonal[0]
-    p.lower = &lower[0]
-    p.upper = &upper[0]
-    p.coef = &coef[0]
-    p.e = &e[0]
-    p.m = rows.shape[0]
-    return p
+cdef void set_aside(
+    State *p, Whole *all, RowCache cache, double top, double bottom, Py_ssize_t *kept
+) noexcept nogil:
+    """Keep the coefficients that a pair could still move.
+
+    One at its upper end with e_k > top would only be asked to grow further, one at its lower end
+    with e_k < bottom only to shrink further.
+    """
+    cdef Py_ssize_t k, count = 0
+    for k in range(p.active):
+        if p.coef[k] >= p.upper[k] and p.e[k] > top:
+            continue
+        if p.coef[k] <= p.lower[k] and p.e[k] < bottom:
+            continue
+        kept[count] = k
+        count += 1
+    if count == p.active or count < 2:
+        return
+    for k in range(p.active):
+        all.coef[p.where[k]] = p.coef[k]
+    for k in range(count):
+        p.where[k] = p.where[kept[k]]
+        p.coef[k] = p.coef[kept[k]]
+        p.e[k] = p.e[kept[k]]
+        p.lower[k] = p.lower[kept[k]]
+        p.upper[k] = p.upper[kept[k]]
+        p.diagonal[k] = p.diagonal[kept[k]]
+    p.active = count
+    cache.narrow(kept, count)
+
+
+cdef void take_all(State *p, Whole *all) noexcept nogil:
+    """Every coefficient is active again."""
+    cdef Py_ssize_t k
+    p.active = all.m
+    for k in range(all.m):
+        p.where[k] = k
+        p.coef[k] = all.coef[k]
+        p.e[k] = all.e[k]
+        p.lower[k] = all.lower[k]
+        p.upper[k] = all.upper[k]
+        p.diagonal[k] = all.diagonal[k]
+        all.synced[k] = all.coef[k]
+
+
+cdef void hand_back(
+    State *p, Whole *all, RowCache cache, Py_ssize_t *aside, double *row, double *sums
+) noexcept nogil:
+    """Write the active part to the whole, and bring e of the others up to date.
+
+    e_k falls by the sum of K_kj (c_j - what c_j was when e_k was last right).
+    """
+    cdef Py_ssize_t k, j, count = 0, next = 0
+    for k in range(all.m):
+        # ``where`` rises: what it skips was set aside.
+        if next < p.active and p.where[next] == k:
+            next += 1
+        else:
+            aside[count] = cache.everyone[k]
+            sums[count] = 0.0
+            count += 1
+    for k in range(p.active):
+        all.coef[p.where[k]] = p.coef[k]
+        all.e[p.where[k]] = p.e[k]
+    if not count:
+        return
+    for j in range(all.m):
+        if all.coef[j] == all.synced[j]:
+            continue
+        cache.entries(cache.everyone[j], aside, count, row)
+        cache.evaluations += count
+        for k in range(count):
+            sums[k] += (all.coef[j] - all.synced[j]) * row[k]
+    next = count = 0
+    for k in range(all.m):
+        if next < p.active and p.where[next] == k:
+            next += 1
+        else:
+            all.e[k] -= sums[count]
+            count += 1
+    cache.widen()
+
+
+cdef RowCache opened(source, const Py_ssize_t[::1] rows):
+    if isinstance(source, RowCache):
+        return source
+    return RowCache.of_matrix(source, rows, max(COPIES, 16 * rows.shape[0]))
 
 
 def smo_steps(
-    const double[:, ::1] K,
+    source,
     const Py_ssize_t[::1] rows,
     const double[::1] diagonal,
     const double[::1] lower,
@@ -158,19 +256,38 @@ def smo_steps(
     double eps,
     Py_ssize_t max_iter,
     const int[::1] cancel,
+    bint shrinking=True,
 ):
     """Take steps until the violation is at most eps; ``coef`` and ``e`` move in place.
 
+    ``source`` is a kernel matrix or a ``RowCache`` opened for ``rows``.
     Returns (iterations, violation, status): status 0 converged, 1 stopped, 2 cancelled.
     """
-    cdef State p = pack(K, rows, diagonal, lower, upper, coef, e)
-    cdef Choice choice
-    cdef Py_ssize_t done = 0
+    cdef RowCache cache = opened(source, rows)
+    cdef Py_ssize_t m = rows.shape[0], done = 0
+    cdef double[:, ::1] work = np.empty((8, max(m, 1)))
+    cdef Py_ssize_t[:, ::1] places = np.empty((2, max(m, 1)), dtype=np.intp)
+    cdef Py_ssize_t period = min(m, SHRINK_EVERY), countdown = period
+    cdef bint looked_at_all = False
     cdef int status = STOPPED
+    cdef State p = State(
+        m, &places[0, 0], &work[0, 0], &work[1, 0], &work[2, 0], &work[3, 0], &work[4, 0]
+    )
+    cdef Whole all
+    cdef Choice choice = Choice(-1, -1, 0.0, 0.0, 0.0)
+    if m == 0:
+        return 0, 0.0, CONVERGED
+    all = Whole(m, &lower[0], &upper[0], &diagonal[0], &coef[0], &e[0], &work[5, 0])
     with nogil:
+        take_all(&p, &all)
         while True:
-            choice = choose_pair(&p) if fit_intercept else choose_one(&p)
+            choice = choose_pair(&p, cache) if fit_intercept else choose_one(&p)
             if not choice.violation > eps:
+                if p.active < m:
+                    hand_back(&p, &all, cache, &places[1, 0], &work[6, 0], &work[7, 0])
+                    take_all(&p, &all)
+                    countdown = 1
+                    continue
                 status = CONVERGED
                 break
             if done >= max_iter:
@@ -178,30 +295,34 @@ def smo_steps(
             if done % LOOK_EVERY == 0 and cancel[0]:
                 status = CANCELLED
                 break
+            if shrinking and countdown <= 0:
+                countdown = period
+                if p.active < m and not looked_at_all and choice.violation <= NEAR_END * eps:
+                    looked_at_all = True
+                    hand_back(&p, &all, cache, &places[1, 0], &work[6, 0], &work[7, 0])
+                    take_all(&p, &all)
+                    countdown = 1
+                else:
+                    set_aside(&p, &all, cache, choice.top, choice.bottom, &places[1, 0])
+                continue
             if fit_intercept:
-                move_pair(&p, choice.i, choice.j)
+                move_pair(&p, cache, choice.i, choice.j)
             else:
-                move_one(&p, choice.i)
+                move_one(&p, cache, choice.i)
             done += 1
+            countdown -= 1
+        hand_back(&p, &all, cache, &places[1, 0], &work[6, 0], &work[7, 0])
     return done, choice.violation, status
 
 
 def gradient(
-    const double[:, ::1] K,
+    source,
     const Py_ssize_t[::1] rows,
     const double[::1] target,
     const double[::1] coef,
     double[::1] e,
 ):
-    """e := target - K coef, from scratch."""
-    cdef RowSource source = RowSource(&K[0, 0], K.shape[1])
-    cdef Py_ssize_t m = rows.shape[0], i, k
-    cdef const double *row
-    with nogil:
-        for k in range(m):
-            e[k] = target[k]
-        for i in range(m):
-            if coef[i] != 0.0:
-                row = kernel_row(&source, rows[i])
-                for k in range(m):
-                    e[k] -= coef[i] * row[rows[k]]
+    """e := target - K coef, from scratch; ``source`` as in ``smo_steps``."""
+    cdef RowCache cache = opened(source, rows)
+    e[:] = target
+    cache.subtract(rows, coef, e)

@@ -89,7 +89,7 @@ class LeaveOneOut:
             return
         bounds = reach(full.problem, self.span, full, row_of[folds], self._slack(l))
         left = np.ones(len(folds), dtype=bool)
-        if not self.task.want_decision:
+        if not self.task.want_decision and self.ledger.sound(l):
             left = ~self._prove(l, bounds, folds)
         for mine, base in self._groups(full, left & bounds.up, left & ~bounds.up):
             engine = _Engine(base, in_play(full, base, bounds, mine))
@@ -180,7 +180,8 @@ class LeaveOneOut:
 
     def _solve(self, l: int, point: Point, engine: _Engine, folds: IntArray) -> None:
         who = self.task.folds.pair_rows[folds]
-        coef, failed = engine.leave_out(who)
+        coef, failed = engine.leave_out(who, self.tracker.cancel)
+        self.tracker.stop_if_cancelled()
         good = slice(None) if not failed.any() else np.flatnonzero(~failed)
         within = tolerances.POLISH * self.task.tol
         failed[good] = ~self.ledger.solved(l, folds[good], coef[good], within=within)
@@ -240,13 +241,15 @@ class _Engine:
     def events(self) -> int:
         return int(self._loop.events)
 
-    def leave_out(self, who: IntArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+    def leave_out(
+        self, who: IntArray, cancel: NDArray[np.int32]
+    ) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Coefficients without each row of ``who``, and which drives came to nothing."""
         out = np.empty((len(who), self.base.problem.n))
         out[:] = self.base.coef
         outcome = np.empty(len(who), dtype=np.int8)
         coef, columns = self.base.coef[who], self._columns(who)
-        self._loop.leave_out(who, self.position[who], coef, columns, out, outcome)
+        self._loop.leave_out(who, self.position[who], coef, columns, out, outcome, cancel)
         return out, outcome != Outcome.DONE
 
     def _bordered(self, rows: IntArray) -> FloatArray:

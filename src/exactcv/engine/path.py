@@ -51,7 +51,7 @@ class Tracker:
         levels = problem.loss.coefficient_levels(problem.weight)
         self.problem = problem
         self.solves = 0
-        self._cancel, self._tol = cancel, min(tolerances.REFIT, tolerances.POLISH * tol)
+        self.cancel, self._tol = cancel, min(tolerances.REFIT, tolerances.POLISH * tol)
         self._solver = ActiveSet(problem.K, problem.loss.knots, levels, problem.fit_intercept)
 
     def move(self, point: Point, C: float, guess: StateArray | None = None) -> Point:
@@ -102,14 +102,14 @@ class Tracker:
         return Point(C, state, coef, h, b), status
 
     def stop_if_cancelled(self) -> None:
-        if self._cancel[0]:
+        if self.cancel[0]:
             raise Cancelled
 
     def slow_but_sure(self, point: Point) -> Point:
         """The working-set solver, for kernels on which the active set gives up."""
         problem = self.problem
         train = np.flatnonzero(point.state >= 0)
-        solution = solve_hinge(problem, train, point.C, self._tol, self._cancel)
+        solution = solve_hinge(problem, train, point.C, self._tol, self.cancel)
         state = states_of(problem, point.C, solution.coef)
         state[point.state < 0] = -1
         h = problem.K @ solution.coef

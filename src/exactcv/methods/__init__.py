@@ -8,6 +8,9 @@ from importlib import import_module
 from ..exceptions import UnsupportedError
 from ..folds import Folds
 from ..inputs import check_choice
+from ..kernels import Kernel
+from ..losses import FloatArray
+from ..problem import OwnModel
 from .base import Method, Support
 
 __all__ = [
@@ -19,21 +22,32 @@ __all__ = [
     "check_support",
     "get_method",
     "methods",
+    "own_model",
 ]
 
-LOSSES = ("hinge", "squared_hinge", "logistic")
+LOSSES = ("hinge", "squared_hinge", "logistic", "squared")
 
 
-def _from_module(name: str) -> Callable[[], Method]:
+# Five methods that differ in where a fold starts, in one file.
+_SEEDED = ("ato", "avg", "mir", "sir", "top")
+
+
+def _from_module(name: str, attribute: str = "METHOD") -> Callable[[], Method]:
     def load() -> Method:
-        method: Method = import_module(f"{__name__}.{name}").METHOD
+        method: Method = getattr(import_module(f"{__name__}.{name}"), attribute)
         return method
 
     return load
 
 
 REGISTRY: dict[str, Callable[[], Method]] = {
+    **{name: _from_module("alpha_seeding", name.upper()) for name in _SEEDED},
+    "consolidated": _from_module("consolidated"),
     "exact": _from_module("exact"),
+    "loo_stopping": _from_module("loo_stopping"),
+    "magic": _from_module("magic"),
+    "least_squares": _from_module("least_squares"),
+    "rank_update": _from_module("rank_update"),
     "refit": _from_module("refit"),
 }
 
@@ -44,8 +58,8 @@ def methods() -> dict[str, Support]:
     Examples
     --------
     >>> import exactcv
-    >>> sorted(exactcv.methods())
-    ['exact', 'refit']
+    >>> {"exact", "refit"} <= set(exactcv.methods())
+    True
     >>> "hinge" in exactcv.methods()["exact"].losses
     True
     """
@@ -55,6 +69,12 @@ def methods() -> dict[str, Support]:
 def get_method(name: str) -> Method:
     """The method of that name; an unknown one gets an error that lists them."""
     return REGISTRY[check_choice("method", name, REGISTRY)]()
+
+
+def own_model(name: str, X: FloatArray, y: FloatArray, kernel: Kernel) -> OwnModel | None:
+    """The model of a method that does not solve the one of ``problem.py``, else None."""
+    make = getattr(get_method(name), "model", None)
+    return None if make is None else make(X, y, kernel)
 
 
 def check_loss(name: str, loss: str) -> None:
@@ -76,9 +96,10 @@ def check_support(name: str, folds: Folds, fit_intercept: bool) -> None:
     support = get_method(name).support
     kinds = ("loo", "any") if folds.leave_one_out else ("k-fold", "any")
     if not set(kinds) & set(support.folds):
+        able = [other for other, what in methods().items() if set(kinds) & set(what.folds)]
         raise UnsupportedError(
             f"method={name!r} does not support these folds (it supports "
-            f"{', '.join(support.folds)}); use method='exact'"
+            f"{', '.join(support.folds)}); use method={' or '.join(map(repr, able))}"
         )
     if not (support.intercept if fit_intercept else support.no_intercept):
         raise UnsupportedError(

@@ -1,0 +1,359 @@
+"""Method ``rank_update``: the smooth SVM, its folds by rank-r updates (Tseng & Lee 2012).
+
+    min over theta   1/2 ||theta||^2 + C/2 sum_{i in train} w_i (1 - y_i f_i)_+^2
+
+with ``kernel="linear"``  f = X w + b and theta = (w, b);  with any other kernel f = K u + b and
+theta = (u, b): the kernel matrix is the data, and a row that is left out takes its column along.
+The intercept is penalised, and so is u itself: this model is its own, not C-SVC and not the squared
+hinge of other methods.  It is asked for by ``method="rank_update", loss="squared_hinge"``
+(``method_options={"strategy": ...}`` forces a strategy).  C is the
+paper's c; lambdas convert by C = 1 / (2 n lambda), for the loss 1/2 (1 - y f)_+^2.  Sample weights
+count copies of a row (see ``ssvm/model.py``).
+
+For each C the full data are solved by Newton-Armijo and the matrix of strategy I or II is held for
+the support vectors found.  A fold then is a small system away (``ssvm/updates.py``).  A fold that
+loses no support vector and no column with a coefficient is settled without work (Algorithm 2; the
+paper does not look at the columns).  The ledger recomputes every gradient; a fold that misses
+``GRADIENT`` is solved again from its own factorisation.
+
+In the result ``coef`` is u; for the linear kernel it is such that w = X' coef: the multipliers
+C w_i y_i (1 - y_i f_i)_+, or shorter coefficients (``ssvm/represent.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ..folds import IntArray
+from ..inputs import check_choice
+from ..kernels import Kernel
+from ..ledger import FALLBACK, Ledger
+from ..losses import FloatArray
+from ..parallel import Cancelled, Workers
+from ..problem import Problem, Task
+from ..ssvm.model import BoolArray, Design, SmoothHinge, make_design
+from ..ssvm.newton import (
+    ROUNDS,
+    STRATEGIES,
+    WORTH_HOLDING,
+    WORTH_UPDATING,
+    Fit,
+    Updated,
+    fit,
+    hold,
+    leave_afresh,
+    leave_out,
+    multipliers,
+    refine,
+)
+from ..ssvm.represent import Representer
+from ..ssvm.updates import NONE, Fresh, Held, Leaving
+from .base import Support
+
+__all__ = ["METHOD", "RankUpdate"]
+
+# What the recomputed gradient norm must meet, relative to max(1, ||theta||), or the fold is solved
+# again afresh.
+GRADIENT = 1e-10
+ROUNDS_AFRESH = 2 * ROUNDS  # of refinement then
+EPSILON = float(np.finfo(float).eps)
+BLOCK = 64  # leave-one-out folds whose first columns are fetched together
+
+
+@dataclass
+class Counts:
+    """What is counted over all folds."""
+
+    newton_steps: int = 0
+    rank: int = 0
+    refactored: int = 0
+    solved: int = 0
+
+    def add(self, other: Counts) -> None:
+        for name in vars(self):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass(frozen=True)
+class Full:
+    """A full-data solution and, unless every step starts afresh, the matrix held for it."""
+
+    design: Design
+    c: float
+    fit: Fit
+    held: Held | None
+    coef: FloatArray
+    intercept: float
+    represent: Representer | None
+
+
+class RankUpdate:
+    """Smooth SVM by Newton's method with updates of the Hessian's inverse.
+
+    Parameters
+    ----------
+    strategy : {"auto", "I", "II", "none"}
+        Which matrix is held and updated: I + c A'SA (d x d), S^-1 + c A A' (l_sv x l_sv), the
+        smaller of the two (none if that is tiny), or none: every Newton step factorises its own.
+    """
+
+    support = Support(
+        summary="smooth SVM (penalised intercept, kernel matrix as data) by rank-r updates",
+        paper="Tseng & Lee (2012), Rank-r updating techniques for fast exact cross-validation",
+        losses=("squared_hinge",),
+        folds=("loo", "k-fold", "any"),
+    )
+
+    def __init__(self, strategy: str = "auto"):
+        self.strategy = strategy
+
+    def model(self, X: FloatArray, y: FloatArray, kernel: Kernel) -> SmoothHinge:
+        """The linear kernel means features; any other makes its matrix the data."""
+        return SmoothHinge(y, X if kernel.name == "linear" else None)
+
+    def check_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """``strategy`` and nothing else."""
+        for name in given:
+            check_choice("method_options key", name, ("strategy",))
+        strategy = given.get("strategy", self.strategy)
+        return {"strategy": check_choice("strategy", strategy, STRATEGIES)}
+
+    def run(self, task: Task, ledger: Ledger, workers: Workers) -> dict[str, Any]:
+        chosen = task.options.get("strategy", self.strategy)
+        if chosen != self.strategy:
+            return RankUpdate(chosen).run(replace(task, options={}), ledger, workers)
+        design = design_of(task.problem)
+        counts, used, support = Counts(), [""] * len(task.grid), [0] * len(task.grid)
+        seconds = {"path": 0.0, "folds": 0.0}
+        active = None
+        for l in np.argsort(task.grid.Cs, kind="stable"):
+            start, judged = perf_counter(), ledger.seconds
+            full = workers.run(partial(self._full, task, ledger, design, int(l), active))
+            middle, between = perf_counter(), ledger.seconds
+            seconds["path"] += middle - start - (between - judged)
+            active = full.fit.active
+            used[l] = type(full.held).__name__ if full.held else "none"
+            support[l] = int(active.sum())
+            for c, folds in _by_constant(task, int(l)):
+                base = full if c == full.c else workers.run(partial(self._base, design, c, active))
+                self._folds(task, ledger, workers, int(l), base, folds, c == full.c, counts)
+            judging = (ledger.seconds - between) / workers.n_threads
+            seconds["folds"] += max(perf_counter() - middle - judging, 0.0)
+        return {
+            "strategy": used,
+            "support_vectors": support,
+            "newton_steps": counts.newton_steps,
+            "mean_rank": counts.rank / max(counts.solved, 1),
+            "refactored": counts.refactored,
+            "timings": seconds,
+        }
+
+    def _full(self, task: Task, ledger: Ledger, design: Design, l: int, active: Any) -> Full:
+        """Solve the full data, enter them, and hold the matrix for the folds."""
+        c = float(task.grid.Cs[l])
+        full = self._base(design, c, active)
+        if not ledger.full(l, full.coef, full.intercept, within=attainable(design, c))[0]:
+            found = leave_afresh(design, c, design.used, NONE, full.fit.active, ROUNDS_AFRESH)
+            full = self._hold(design, c, found)
+            ledger.full(l, full.coef, full.intercept)
+        return full
+
+    def _base(self, design: Design, c: float, active: Any) -> Full:
+        return self._hold(design, c, fit(design, c, self.strategy, active))
+
+    def _hold(self, design: Design, c: float, found: Fit) -> Full:
+        held = None
+        size = min(design.d, int(found.active.sum()))
+        if self.strategy != "none" and not (self.strategy == "auto" and size < WORTH_HOLDING):
+            held = hold(design, c, found.active, self.strategy)
+        represent = None
+        if not design.own_columns and found.active.sum() >= design.d:
+            represent = Representer(design, found.active)
+        fresh = _Afresh(design, c, [NONE], [found])
+        coef, b = coefficients(design, c, [found], [NONE], represent, fresh)
+        return Full(design, c, found, held, coef[0], float(b[0]), represent)
+
+    def _folds(
+        self,
+        task: Task,
+        ledger: Ledger,
+        workers: Workers,
+        l: int,
+        full: Full,
+        folds: IntArray,
+        inherit: bool,
+        counts: Counts,
+    ) -> None:
+        left_out = task.folds.left_out
+        if inherit:
+            idle = np.array([_idle(full, left_out[fold]) for fold in folds], dtype=bool)
+            ledger.unchanged(l, folds[idle])
+            folds = folds[~idle]
+        size = BLOCK if task.folds.leave_one_out else 1
+        blocks = [folds[first : first + size] for first in range(0, len(folds), size)]
+
+        def work(block: IntArray) -> Counts:
+            return _solve_block(task, ledger, l, full, block, workers)
+
+        for part in workers.map(work, blocks):
+            counts.add(part)
+
+
+def design_of(problem: Problem) -> Design:
+    """The scaled data of a problem whose model is a `SmoothHinge`."""
+    model = problem.model
+    assert isinstance(model, SmoothHinge)
+    data = problem.K if model.features is None else model.features
+    return make_design(data, problem.y, problem.weight, problem.fit_intercept, not model.linear)
+
+
+def coefficients(
+    design: Design,
+    c: float,
+    fits: list[Fit],
+    outs: list[IntArray],
+    represent: Representer | None,
+    system: Updated | _Afresh,
+) -> tuple[FloatArray, FloatArray]:
+    """What the ledger takes, one row a solution: u, or coef with w = X' coef; and b."""
+    if not design.own_columns and represent is None:
+        coef = multipliers(design, c, fits, system.correct) * design.root
+        return coef, coef.sum(axis=1) if design.intercept else np.zeros(len(coef))
+    fits = refine(design, c, fits, [design.columns(rows) for rows in outs], system.solve)
+    w, b = design.split(np.array([found.theta for found in fits]))
+    if represent is None:
+        return w, b
+    coef, good = represent(w, outs)
+    for k in np.flatnonzero(~good):
+        coef[k] = design.multipliers(fits[k].f, fits[k].active, c)
+    return coef * design.root, b
+
+
+class _Afresh:
+    """What `Updated` does, for solutions each with its own factor."""
+
+    def __init__(self, design: Design, c: float, dropped: list[IntArray], fits: list[Fit]):
+        self.fits = fits
+        pairs = zip(fits, dropped, strict=True)
+        self.factors = [found.factor or Fresh(design, c, columns) for found, columns in pairs]
+
+    def solve(self, which: IntArray, G: FloatArray) -> FloatArray:
+        pairs = zip(which, G, strict=True)
+        return np.array([self.factors[k].solve(self.fits[k].active, g) for k, g in pairs])
+
+    def correct(self, which: IntArray, rho: FloatArray) -> FloatArray:
+        pairs = zip(which, rho, strict=True)
+        return np.array([self.factors[k].correct(self.fits[k].active, r) for k, r in pairs])
+
+
+def _by_constant(task: Task, l: int) -> Iterator[tuple[float, IntArray]]:
+    """The folds, grouped by their C."""
+    if task.folds.leave_one_out or not task.grid.scale_with_fold:
+        yield float(task.grid.Cs[l]), np.arange(len(task.folds))
+        return
+    own = np.array([task.fold_Cs(fold)[l] for fold in range(len(task.folds))])
+    for c in np.unique(own):
+        yield float(c), np.flatnonzero(own == c)
+
+
+def _idle(full: Full, out: IntArray) -> bool:
+    """Does leaving these rows out change nothing?"""
+    columns = full.design.columns(out)
+    return not full.fit.active[out].any() and not full.coef[columns].any()
+
+
+def attainable(design: Design, c: float) -> float:
+    """`GRADIENT`, or what rounding of f alone leaves of the gradient c A' (t - f)_+."""
+    return max(GRADIENT, 4.0 * EPSILON * c * float(np.linalg.norm(design.norms)))
+
+
+def _solve_block(
+    task: Task, ledger: Ledger, l: int, full: Full, folds: IntArray, workers: Workers
+) -> Counts:
+    """Solve folds that share their first columns, and enter them."""
+    design, counts = full.design, Counts(solved=len(folds))
+    updated: dict[int, Leaving] = {}
+    fits: list[Fit] = []
+    outs = [task.folds.left_out[fold] for fold in folds]
+    for k, leaving in enumerate(_leavings(full, outs)):
+        if workers.cancel[0]:
+            raise Cancelled
+        if leaving is None:
+            fits.append(_solve_afresh(full, outs[k], full.fit.active))
+        else:
+            updated[k] = leaving
+            fits.append(leave_out(leaving, _train(design, outs[k])))
+        counts.newton_steps += len(fits[k].steps)
+        counts.rank += int(np.count_nonzero(fits[k].active != full.fit.active))
+    good = np.zeros(len(folds), dtype=bool)
+    for which, system in _systems(full, outs, fits, updated):
+        mine, out = [fits[k] for k in which], [outs[k] for k in which]
+        coef, b = coefficients(design, full.c, mine, out, full.represent, system)
+        within = attainable(design, full.c)
+        good[which] = ledger.solved(l, folds[which], coef, b, within=within)
+    for k in np.flatnonzero(~good).tolist():
+        found = _solve_afresh(full, outs[k], fits[k].active, ROUNDS_AFRESH)
+        system = _Afresh(design, full.c, [design.columns(outs[k])], [found])
+        coef, b = coefficients(design, full.c, [found], [outs[k]], full.represent, system)
+        ledger.solved(l, folds[k : k + 1], coef, b, FALLBACK)
+        counts.refactored += 1
+    return counts
+
+
+def _systems(
+    full: Full, outs: list[IntArray], fits: list[Fit], updated: dict[int, Leaving]
+) -> Iterator[tuple[IntArray, Updated | _Afresh]]:
+    """The folds that were updated and those that were not, each with its way to solve."""
+    which = np.array(sorted(updated), dtype=np.intp)
+    if len(which):
+        assert full.held is not None
+        mine = [fits[k] for k in which]
+        yield which, Updated(full.held, [updated[k] for k in which], mine)
+    rest = np.setdiff1d(np.arange(len(outs)), which)
+    if len(rest):
+        dropped = [full.design.columns(outs[k]) for k in rest]
+        yield rest, _Afresh(full.design, full.c, dropped, [fits[k] for k in rest])
+
+
+def _solve_afresh(full: Full, out: IntArray, active: BoolArray, rounds: int = ROUNDS) -> Fit:
+    design = full.design
+    return leave_afresh(design, full.c, _train(design, out), design.columns(out), active, rounds)
+
+
+def _train(design: Design, out: IntArray) -> BoolArray:
+    train = design.used.copy()
+    train[out] = False
+    return train
+
+
+def _leavings(full: Full, outs: list[IntArray]) -> Iterator[Leaving | None]:
+    """The small system of each fold; None where an update is not worth it."""
+    held, design = full.held, full.design
+    if held is None:
+        yield from [None] * len(outs)
+        return
+    rows = [out[held.active[out]] for out in outs]
+    columns = [design.columns(out) for out in outs]
+    worth = [
+        len(r) + len(j) <= WORTH_UPDATING * held.size for r, j in zip(rows, columns, strict=True)
+    ]
+    kept = [k for k, good in enumerate(worth) if good]
+    F = held.row_columns(np.concatenate([NONE, *(rows[k] for k in kept)]))
+    unit, corner = held.unit_columns(np.concatenate([NONE, *(columns[k] for k in kept)]))
+    r = j = 0
+    for k in range(len(outs)):
+        if not worth[k]:
+            yield None
+            continue
+        R, J = slice(r, r + len(rows[k])), slice(j, j + len(columns[k]))
+        r, j = R.stop, J.stop
+        yield Leaving(held, columns[k], rows[k], F[:, R], unit[:, J], corner[J, J])
+
+
+METHOD = RankUpdate()

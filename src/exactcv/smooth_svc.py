@@ -1,0 +1,190 @@
+"""``SmoothSVC``: the smooth SVM as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import inputs
+from .exceptions import InputError
+from .kernels import Kernel, kernel_matrix
+from .losses import FloatArray
+from .ssvm.model import make_design
+from .ssvm.newton import STRATEGIES, fit
+
+__all__ = ["SmoothSVC"]
+
+
+class SmoothSVC(ClassifierMixin, BaseEstimator):
+    """Smooth support vector machine: squared hinge, everything penalised, solved exactly.
+
+    With ``kernel="linear"``
+
+        min over w, b   1/2 (||w||^2 + b^2) + C/2 sum_i s_i (1 - y_i (w'x_i + b))_+^2,
+
+    with any other kernel the kernel matrix is the data and the ridge is on u itself,
+
+        min over u, b   1/2 (sum_j u_j^2 / s_j + b^2) + C/2 sum_i s_i (1 - y_i ((K u)_i + b))_+^2,
+
+    where s are the sample weights: a row of weight s counts as s copies.  Newton's method with
+    Armijo's rule ends after finitely many steps; between steps the inverse of the Hessian is
+    updated (Tseng & Lee 2012).
+
+    Parameters
+    ----------
+    C : float
+        The paper's c.
+    kernel : {"linear", "rbf", "laplacian", "poly", "sigmoid", "precomputed"} or callable
+    gamma : float, "median", "scale" or "auto"
+        As in ``exactcv.cross_validate``.
+    degree, coef0 : int, float
+        For "poly" and "sigmoid".
+    strategy : {"auto", "I", "II", "none"}
+        The matrix that is updated: the d x d Hessian (I), the matrix of the support vectors (II),
+        the smaller of the two, or none: every Newton step factorises afresh.  All give the same
+        solution.
+    class_weight : dict or "balanced", optional
+        Multiplies the sample weights.
+    fit_intercept : bool
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        w; only with ``kernel="linear"``.
+    dual_coef_ : ndarray of shape (1, n)
+        u; only with other kernels.
+    intercept_ : ndarray of shape (1,)
+    support_ : ndarray of int
+        Rows with y f < 1.
+    classes_ : ndarray of shape (2,)
+    gamma_ : float or None
+    gradient_norm_ : float
+        ||g|| at the solution, recomputed from it.
+    n_iter_ : int
+        Newton steps.
+    steps_ : list of (int, int)
+        Support vectors and rows that changed sides, step by step.
+
+    Examples
+    --------
+    >>> import exactcv
+    >>> X, y = exactcv.datasets.make_mixture(60, 4, random_state=0)
+    >>> model = exactcv.SmoothSVC(C=1.0, kernel="rbf").fit(X, y)
+    >>> model.gradient_norm_ < 1e-10, model.decision_function(X[:2]).shape
+    (True, (2,))
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: Any = "linear",
+        gamma: float | str = "median",
+        degree: int = 3,
+        coef0: float = 0.0,
+        strategy: str = "auto",
+        class_weight: Any = None,
+        fit_intercept: bool = True,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.strategy = strategy
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SmoothSVC:
+        """Fit to the rows of X with labels y of two classes."""
+        C = inputs.check_positive("C", self.C)
+        strategy = inputs.check_choice("strategy", self.strategy, STRATEGIES)
+        kernel = inputs.check_kernel(self.kernel, self.gamma, self.degree, self.coef0)
+        intercept = inputs.check_flag("fit_intercept", self.fit_intercept)
+        X, y = validate_data(self, X, y, dtype=np.float64, order="C")
+        check_classification_targets(y)
+        self.classes_, signs = _two_classes(column_or_1d(y))
+        if sample_weight is not None:
+            sample_weight = np.broadcast_to(np.asarray(sample_weight, dtype=float), signs.shape)
+        weight = inputs.read_weights(sample_weight, self.class_weight, signs, self.classes_)
+        linear, self.gamma_ = kernel.name == "linear", None
+        data = X
+        if not linear:
+            if kernel.name == "precomputed" and X.shape[0] != X.shape[1]:
+                raise InputError(f"a precomputed kernel matrix must be square, got {X.shape}")
+            # Rows without weight are not there: they must not sway gamma="median" either.
+            data, self.gamma_ = _kernel_of(X, weight, kernel)
+        design = make_design(data, signs, weight, intercept, not linear)
+        found = fit(design, C, strategy)
+        g = design.gradient(found.theta, C, design.used)
+        self.gradient_norm_ = float(np.linalg.norm(g))
+        coef, b = design.split(found.theta)
+        setattr(self, "coef_" if linear else "dual_coef_", coef[None])
+        self.intercept_ = np.atleast_1d(b)
+        self.support_ = np.flatnonzero(found.active)
+        self.n_iter_, self.steps_ = len(found.steps), found.steps
+        self._X = X if not linear and kernel.name != "precomputed" else None
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """f(x) = w'x + b or sum_j u_j k(x, x_j) + b; positive for ``classes_[1]``."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        if hasattr(self, "coef_"):
+            values: FloatArray = X @ self.coef_[0] + self.intercept_[0]
+            return values
+        if self._X is not None:
+            kernel = Kernel(self.kernel, self.gamma_ or 1.0, self.degree, self.coef0)
+            X = _kernel_between(X, self._X, kernel)
+        return np.asarray(X @ self.dual_coef_[0] + self.intercept_[0])
+
+    def predict(self, X: Any) -> Any:
+        """The class of each row."""
+        values = self.decision_function(X)
+        return self.classes_[(values > 0).astype(int)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+def _two_classes(y: Any) -> tuple[Any, FloatArray]:
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) > 2:
+        raise InputError(
+            "Only binary classification is supported. The type of the target is multiclass "
+            f"({len(classes)} classes); wrap SmoothSVC in sklearn.multiclass.OneVsRestClassifier"
+        )
+    if len(classes) < 2:
+        raise InputError(f"y has one class, {classes[0]!r}; a classifier needs two classes")
+    return classes, np.where(codes == 1, 1.0, -1.0)
+
+
+def _kernel_of(X: FloatArray, weight: FloatArray, kernel: Kernel) -> tuple[FloatArray, Any]:
+    used = weight > 0
+    if kernel.uses_gamma and isinstance(kernel.gamma, str) and not used.all():
+        gamma = kernel_matrix(X[used], kernel)[1]
+        assert gamma is not None
+        kernel = Kernel(kernel.name, gamma, kernel.degree, kernel.coef0)
+    return kernel_matrix(X, kernel)
+
+
+def _kernel_between(X: FloatArray, Z: FloatArray, kernel: Kernel) -> FloatArray:
+    """k(x, z) for rows of X and Z."""
+    if callable(kernel.name):
+        return np.asarray(kernel.name(X, Z), dtype=float)
+    own = {"gamma": kernel.gamma} if kernel.uses_gamma else {}
+    if kernel.name in ("poly", "sigmoid"):
+        own["coef0"] = kernel.coef0
+    if kernel.name == "poly":
+        own["degree"] = kernel.degree
+    found: FloatArray = pairwise_kernels(X, Z, metric=kernel.name, **own)
+    return found

@@ -1,0 +1,115 @@
+"""The judge of smooth-SVM solutions: the gradient of each training set's own objective.
+
+With f = h + b, h = K coef, and e_i = c w_i y_i (1 - y_i f_i)_+  (zero for rows that take no part):
+
+- nonlinear, u = coef:  g_j = u_j / sqrt(w_j) - sqrt(w_j) (K e)_j on the training columns.  Columns
+  that take no part must have u_j = 0; what is there instead counts as gradient;
+- linear, w = X' coef:  g = X' (coef - e), and rows that take no part must have coef_i = 0;
+- g_b = b - sum e, or b where there is no intercept.
+
+**kkt** is ||g|| / max(1, ||theta||).  The objective (``model.py``) is strongly convex with constant
+1, so P - P* <= ||g||^2 / 2: that is the **gap**, and ||theta - theta*|| <= ||g||.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..folds import IntArray
+from ..losses import FloatArray
+from .model import SmoothHinge
+
+__all__ = ["SmoothSVMJudge"]
+
+ROUNDS = 100
+
+
+@dataclass(frozen=True)
+class SmoothSVMJudge:
+    """See ``certificate.Judge``; ``weight`` is zero for rows that take no part."""
+
+    K: FloatArray
+    loss: SmoothHinge
+    weight: FloatArray
+    fit_intercept: bool
+
+    @classmethod
+    def of(
+        cls,
+        K: FloatArray,
+        loss: SmoothHinge,
+        weight: FloatArray,
+        fit_intercept: bool,
+        left_out: IntArray | None = None,
+    ) -> SmoothSVMJudge:
+        weight = weight.copy()
+        if left_out is not None:
+            weight[left_out] = 0.0
+        return cls(K, loss, weight, fit_intercept)
+
+    @property
+    def weight_max(self) -> float:
+        return float(self.weight.max(initial=0.0))
+
+    def intercepts(
+        self, h: FloatArray, coef: FloatArray, C: FloatArray, own: IntArray | None = None
+    ) -> FloatArray:
+        """The root of b = sum e(b), by Newton from 0; piecewise linear and increasing in b."""
+        b = np.zeros(len(h))
+        if not self.fit_intercept:
+            return b
+        weight = self._weights(len(h), own)
+        for _ in range(ROUNDS):
+            e, slack = self._pull(h, b, C, weight)
+            step = (b - e.sum(axis=1)) / (1.0 + C * np.where(slack > 0, weight, 0.0).sum(axis=1))
+            b = b - step
+            if (np.abs(step) <= 1e-15 * np.maximum(1.0, np.abs(b))).all():
+                break
+        return b
+
+    def figures(
+        self,
+        h: FloatArray,
+        coef: FloatArray,
+        intercept: FloatArray,
+        C: FloatArray,
+        own: IntArray | None = None,
+    ) -> FloatArray:
+        """KKT violation, absolute gap and the objective of each solution."""
+        weight = self._weights(len(h), own)
+        e, slack = self._pull(h, intercept, C, weight)
+        used = weight > 0
+        if self.loss.features is None:
+            root = np.sqrt(np.where(used, weight, 1.0))
+            g = coef / root - np.where(used, root * (e @ self.K), 0.0)
+            ridge = np.square(coef / root).sum(axis=1)
+            astray = 0.0
+        else:
+            g = (coef - e) @ self.loss.features
+            ridge = np.maximum(np.einsum("ij,ij->i", coef, h), 0.0)
+            astray = np.square(np.where(used, 0.0, coef)).sum(axis=1)
+        to_b = intercept - (e.sum(axis=1) if self.fit_intercept else 0.0)
+        square = np.einsum("ij,ij->i", g, g) + to_b**2 + astray
+        ridge = ridge + intercept**2
+        out = np.empty((len(h), 3))
+        out[:, 0] = np.sqrt(square / np.maximum(1.0, ridge))
+        out[:, 1] = 0.5 * square
+        out[:, 2] = 0.5 * ridge + 0.5 * C * (weight * np.maximum(slack, 0.0) ** 2).sum(axis=1)
+        out[~np.isfinite(out).all(axis=1), :2] = np.inf
+        return out
+
+    def _weights(self, count: int, own: IntArray | None) -> FloatArray:
+        weight = np.tile(self.weight, (count, 1))
+        if own is not None:
+            which = np.flatnonzero(own >= 0)
+            weight[which, own[which]] = 0.0
+        return weight
+
+    def _pull(
+        self, h: FloatArray, b: FloatArray, C: FloatArray, weight: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """e and the slack 1 - y f."""
+        slack = 1.0 - self.loss.y * (h + b[:, None])
+        return C[:, None] * weight * self.loss.y * np.maximum(slack, 0.0), slack

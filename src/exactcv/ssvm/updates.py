@@ -1,0 +1,341 @@
+"""Newton targets from a matrix that was factorised for another set of support vectors.
+
+A *target* is the minimiser of the quadratic that holds on a set S of support vectors, without the
+columns J:  f = A theta,  H theta = c A_S' t,  theta_J = 0.  Let H_0 = I + c A_0' A_0 belong to the
+set S_0, with target theta_0, f_0.  The sets differ by D (left S_0) and I (joined it): with
+U = [sqrt(c) A_D', sqrt(c) A_I', E_J] and signs s = -1 on D, +1 on I,
+
+    H = H_0 + sum_i s_i U_i U_i'.
+
+Writing theta = theta_0 - H_0^-1 U q, the optimality conditions become a system of size
+r = |D| + |I| + |J|, which is formula (4) with signed terms for rows and (7) for columns:
+
+    (diag(s, 0) + U' H_0^-1 U) q = [sqrt(c) (f_0 - t)_D,I ;  theta_0,J],
+    f = f_0 - (A H_0^-1 U) q.
+
+The two strategies differ in how they get the columns A H_0^-1 U, and by that in price.
+
+**Strategy I** holds the d x d inverse H_0^-1.
+
+**Strategy II** holds the inverse P of the l_sv x l_sv matrix I + c A_0 A_0' (the paper's
+S^-1 + c A A'), and uses  H_0^-1 = I - c A_0' P A_0.  For rows of S_0 that gives
+A H_0^-1 A_D' = A A_0' P_.D, and the block  -1 + c A_D H_0^-1 A_D'  of the system is -P_DD:
+bordering downdates P by (7), for rows that join it grows P by (6).
+
+Both form the inverse from a Cholesky factor, once, because its columns are wanted by the fold.
+Nothing updated is ever updated again - each fold goes back to the held matrix - so errors do not
+pile up; what remains is found by the residual check (``newton.py``, ``judge.py``), and then the
+fold's own matrix is factorised afresh (`Fresh`).
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
+
+from ..folds import IntArray
+from ..losses import FloatArray
+from .model import BoolArray, Design
+
+__all__ = ["Fresh", "Held", "Leaving", "StrategyOne", "StrategyTwo", "inverse", "prefers_two"]
+
+NONE = np.zeros(0, dtype=np.intp)
+
+
+def inverse(M: FloatArray) -> FloatArray:
+    """The inverse of a symmetric positive definite matrix, by Cholesky; M is overwritten."""
+    # A symmetric C-ordered array is its own Fortran-ordered transpose: nothing is copied.
+    factor, info = lapack.dpotrf(M.T, lower=0, clean=0, overwrite_a=1)
+    if info == 0:
+        factor, info = lapack.dpotri(factor, lower=0, overwrite_c=1)
+    if info != 0:
+        raise LinAlgError("the matrix is not positive definite to working precision")
+    lower = np.tril(factor.T, -1)
+    lower += lower.T
+    lower.flat[:: len(lower) + 1] = np.diagonal(factor)
+    return lower
+
+
+def prefers_two(design: Design, n_active: int) -> bool:
+    """The paper's rule: the smaller matrix.  Strategy II must save a little to pay for A A'."""
+    return n_active < 0.8 * design.d
+
+
+class Held(Protocol):
+    """A factorised matrix and what is solved with it."""
+
+    design: Design
+    c: float
+    active: BoolArray
+    f: FloatArray
+    size: int
+
+    def coefficients(self, columns: IntArray) -> FloatArray:
+        """theta_0 on these columns."""
+        ...
+
+    def row_columns(self, rows: IntArray) -> FloatArray:
+        """sqrt(c) A H^-1 A_rows', shape (n, r)."""
+        ...
+
+    def unit_columns(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
+        """A H^-1 E_J, shape (n, r), and E_J' H^-1 E_J."""
+        ...
+
+    def leaving_block(self, rows: IntArray, F: FloatArray) -> FloatArray:
+        """-1 + c A_D H^-1 A_D' for rows of S_0 whose `row_columns` are F."""
+        ...
+
+    def solve(self, G: FloatArray) -> FloatArray:
+        """H^-1 g for each row g of G."""
+        ...
+
+    def apply(self, R: FloatArray) -> FloatArray:
+        """A H^-1 A_S' rho_S for each row rho of R, with S = S_0."""
+        ...
+
+
+class StrategyOne:
+    """The d x d inverse of H = I + c A_S' A_S."""
+
+    def __init__(self, design: Design, c: float, active: BoolArray):
+        self.design, self.c, self.active = design, c, active
+        self.size = design.d
+        self.inverse = inverse(design.hessian(c, active))
+        self.theta = self.inverse @ (c * (design.A[active].T @ design.t[active]))
+        self.f = design.A @ self.theta
+
+    def coefficients(self, columns: IntArray) -> FloatArray:
+        return self.theta[columns]
+
+    def row_columns(self, rows: IntArray) -> FloatArray:
+        A = self.design.A
+        columns: FloatArray = A @ (sqrt(self.c) * (self.inverse @ A[rows].T))
+        return columns
+
+    def unit_columns(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
+        taken = self.inverse[:, columns]
+        return self.design.A @ taken, taken[columns]
+
+    def leaving_block(self, rows: IntArray, F: FloatArray) -> FloatArray:
+        block: FloatArray = sqrt(self.c) * F[rows]
+        block.flat[:: len(rows) + 1] -= 1.0
+        return block
+
+    def solve(self, G: FloatArray) -> FloatArray:
+        return np.asarray(G @ self.inverse)
+
+    def apply(self, R: FloatArray) -> FloatArray:
+        A, S = self.design.A, self.active
+        return np.asarray(self.solve(R[:, S] @ A[S]) @ A.T)
+
+
+class StrategyTwo:
+    """The l_sv x l_sv inverse P of I + c A_S A_S'."""
+
+    def __init__(self, design: Design, c: float, active: BoolArray):
+        self.design, self.c, self.active = design, c, active
+        self.rows = np.flatnonzero(active)
+        self.size = len(self.rows)
+        self.place = np.full(design.n, -1, dtype=np.intp)
+        self.place[self.rows] = np.arange(self.size)
+        B = c * design.Q[np.ix_(self.rows, self.rows)]
+        B.flat[:: self.size + 1] += 1.0
+        self.inverse = inverse(B) if self.size else B
+        self.across = design.Q[:, self.rows]  # A A_S'
+        self.alpha = c * (self.inverse @ design.t[self.rows])
+        self.f = self.across @ self.alpha
+
+    def coefficients(self, columns: IntArray) -> FloatArray:
+        found: FloatArray = self.alpha @ self.design.A[np.ix_(self.rows, columns)]
+        return found
+
+    def row_columns(self, rows: IntArray) -> FloatArray:
+        inside = self.place[rows] >= 0
+        inner = np.empty((self.size, len(rows)))
+        inner[:, inside] = self.inverse[:, self.place[rows[inside]]]
+        joining = rows[~inside]
+        inner[:, ~inside] = -self.c * (self.inverse @ self.across[joining].T)
+        columns: FloatArray = self.across @ inner
+        columns[:, ~inside] += self.design.Q[:, joining]
+        columns *= sqrt(self.c)
+        return columns
+
+    def unit_columns(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
+        A = self.design.A[:, columns]
+        inner = self.c * (self.inverse @ A[self.rows])
+        corner = -A[self.rows].T @ inner
+        corner.flat[:: len(columns) + 1] += 1.0
+        return A - self.across @ inner, corner
+
+    def leaving_block(self, rows: IntArray, F: FloatArray) -> FloatArray:
+        where = self.place[rows]
+        return -self.inverse[np.ix_(where, where)]
+
+    def solve(self, G: FloatArray) -> FloatArray:
+        A = self.design.A[self.rows]
+        return np.asarray(G - self.c * (((G @ A.T) @ self.inverse) @ A))
+
+    def apply(self, R: FloatArray) -> FloatArray:
+        # (I - c A_S' P A_S) A_S' = A_S' P: no difference of large numbers.
+        return np.asarray((R[:, self.rows] @ self.inverse) @ self.across.T)
+
+
+class Leaving:
+    """Targets of one problem that differs from the held one by few rows and columns.
+
+    Columns of A H_0^-1 U are fetched when a row first crosses over, and kept.
+
+    Parameters
+    ----------
+    held : Held
+    dropped : ndarray of int
+        The columns J.
+    rows : ndarray of int
+        Rows whose columns are given in ``F``; others are fetched.
+    F, unit, corner : ndarray
+        ``held.row_columns(rows)`` and ``held.unit_columns(dropped)``, if they are known.
+    """
+
+    def __init__(
+        self,
+        held: Held,
+        dropped: IntArray = NONE,
+        rows: IntArray = NONE,
+        F: FloatArray | None = None,
+        unit: FloatArray | None = None,
+        corner: FloatArray | None = None,
+    ):
+        self.held, self.dropped = held, dropped
+        self.F = held.row_columns(rows) if F is None else F
+        self.place = {int(row): k for k, row in enumerate(rows)}
+        if unit is None or corner is None:
+            unit, corner = held.unit_columns(dropped)
+        self.unit, self.corner = unit, corner
+        self.lost = held.coefficients(dropped)
+
+    def rank(self, active: BoolArray) -> int:
+        """r: the size of the system for these support vectors."""
+        return int(np.count_nonzero(active != self.held.active)) + len(self.dropped)
+
+    def target(self, active: BoolArray) -> FloatArray:
+        """f at the minimiser of the quadratic on ``active``."""
+        held = self.held
+        changed = np.flatnonzero(active != held.active)
+        if len(changed) + len(self.dropped) == 0:
+            return held.f
+        F = self._columns(changed)
+        right = sqrt(held.c) * (held.f - held.design.t)[changed]
+        q = self._solve_small(changed, F, right, self.lost)
+        f: FloatArray = held.f - F @ q[: len(changed)]
+        if len(self.dropped):
+            f -= self.unit @ q[len(changed) :]
+        return f
+
+    def taken(self, active: BoolArray, solved: FloatArray) -> FloatArray:
+        """U z, where H^-1 g = H_0^-1 (g - U z), from ``solved`` = H_0^-1 g."""
+        held, root = self.held, sqrt(self.held.c)
+        changed = np.flatnonzero(active != held.active)
+        F, rows = self._columns(changed), held.design.A[changed]
+        q = self._solve_small(changed, F, root * (rows @ solved), solved[self.dropped])
+        taken: FloatArray = root * (q[: len(changed)] @ rows)
+        taken[self.dropped] += q[len(changed) :]
+        return taken
+
+    def correct(self, active: BoolArray, rho: FloatArray, applied: FloatArray) -> FloatArray:
+        """(I + c A_S A_S')^-1 rho = rho - c A_S H^-1 A_S' rho, from ``held.apply(rho)``.
+
+        What was applied lacks the rows that have joined S_0.
+        """
+        held, root = self.held, sqrt(self.held.c)
+        changed = np.flatnonzero(active != held.active)
+        F = self._columns(changed)
+        joined = np.flatnonzero(active[changed])
+        values = applied + F[:, joined] @ (rho[changed[joined]] / root)
+        if len(changed) + len(self.dropped):
+            q = self._solve_small(changed, F, root * values[changed], self.unit.T @ rho)
+            values -= F @ q[: len(changed)] + self.unit @ q[len(changed) :]
+        return np.where(active, rho - held.c * values, 0.0)
+
+    def _solve_small(
+        self, changed: IntArray, F: FloatArray, right: FloatArray, right_units: FloatArray
+    ) -> FloatArray:
+        """The system of size r."""
+        held, r, root = self.held, len(changed), sqrt(self.held.c)
+        system = np.empty((r + len(self.dropped),) * 2)
+        system[:r, :r] = root * F[changed]
+        system.flat[: r * len(system) : len(system) + 1] += 1.0
+        gone = np.flatnonzero(held.active[changed])
+        if len(gone):
+            system[np.ix_(gone, gone)] = held.leaving_block(changed[gone], F[:, gone])
+        system[:r, r:] = root * self.unit[changed]
+        system[r:, :r] = system[:r, r:].T
+        system[r:, r:] = self.corner
+        return np.asarray(np.linalg.solve(system, np.concatenate([right, right_units])))
+
+    def _columns(self, rows: IntArray) -> FloatArray:
+        new = np.array([row for row in rows.tolist() if row not in self.place], dtype=np.intp)
+        if len(new):
+            first = self.F.shape[1]
+            self.place |= {int(row): first + k for k, row in enumerate(new)}
+            self.F = np.hstack([self.F, self.held.row_columns(new)])
+        where = [self.place[row] for row in rows.tolist()]
+        return self.F[:, where]
+
+
+class Fresh:
+    """One problem by factorising its own matrix, the smaller of the two, for each set."""
+
+    def __init__(self, design: Design, c: float, dropped: IntArray = NONE):
+        self.design, self.c, self.dropped = design, c, dropped
+        self.active: BoolArray | None = None
+
+    def target(self, active: BoolArray) -> FloatArray:
+        """f at the minimiser of the quadratic on ``active``."""
+        self._factorise(active)
+        rows, c, t = self.rows, self.c, self.design.t[active]
+        if self.dual:
+            x = c * (rows.T @ cho_solve(self.factor, t, check_finite=False))
+        else:
+            x = cho_solve(self.factor, c * (rows.T @ t), check_finite=False)
+        if not len(self.dropped):
+            return np.asarray(self.design.A @ x)
+        return np.asarray(self.design.A[:, self.kept] @ x)
+
+    def solve(self, active: BoolArray, g: FloatArray) -> FloatArray:
+        """H^-1 g within the columns that are kept."""
+        self._factorise(active)
+        x, inside = np.zeros_like(g), g[self.kept]
+        if self.dual:
+            inner = cho_solve(self.factor, self.rows @ inside, check_finite=False)
+            x[self.kept] = inside - self.c * (self.rows.T @ inner)
+        else:
+            x[self.kept] = cho_solve(self.factor, inside, check_finite=False)
+        return x
+
+    def correct(self, active: BoolArray, rho: FloatArray) -> FloatArray:
+        """(I + c A_S A_S')^-1 rho."""
+        self._factorise(active)
+        delta, inside = np.zeros_like(rho), rho[active]
+        if self.dual:
+            delta[active] = cho_solve(self.factor, inside, check_finite=False)
+        else:
+            x = cho_solve(self.factor, self.rows.T @ inside, check_finite=False)
+            delta[active] = inside - self.c * (self.rows @ x)
+        return delta
+
+    def _factorise(self, active: BoolArray) -> None:
+        if self.active is not None and np.array_equal(active, self.active):
+            return
+        A, self.active = self.design.A, active
+        self.kept = np.ones(self.design.d, dtype=bool)
+        self.kept[self.dropped] = False
+        self.rows = A[np.ix_(active, self.kept)] if len(self.dropped) else A[active]
+        s, d = self.rows.shape
+        self.dual = s < d
+        M = self.c * (self.rows @ self.rows.T if self.dual else self.rows.T @ self.rows)
+        M.flat[:: len(M) + 1] += 1.0
+        self.factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)

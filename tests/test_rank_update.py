@@ -1,0 +1,176 @@
+"""Method `rank_update`: every strategy equals refits, and the judge tells right from wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from _problems import FloatArray, labels
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import KFold, LeaveOneOut
+
+import exactcv
+from exactcv.exceptions import InputError, UnsupportedError
+from exactcv.problem import Problem
+from exactcv.ssvm.judge import SmoothSVMJudge
+from exactcv.ssvm.model import SmoothHinge
+
+CS = [1e-3, 1.0, 1e3]
+
+
+def breast_cancer() -> tuple[FloatArray, FloatArray]:
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    return X[::9], np.where(y > 0, 1.0, -1.0)[::9]
+
+
+def shifted(n: int, p: int, by: float) -> tuple[FloatArray, FloatArray]:
+    y = labels(n)
+    return np.random.default_rng(n).normal(size=(n, p)) + by * y[:, None], y
+
+
+DATA: dict[str, Any] = {
+    "mixture": lambda: exactcv.datasets.make_mixture(50, 20, random_state=0),
+    "breast_cancer": breast_cancer,
+    "p>>n": lambda: shifted(40, 500, 0.1),
+    "n>>p": lambda: shifted(120, 3, 0.5),
+}
+
+
+def validate(X: FloatArray, y: FloatArray, strategy: str = "auto", **options: Any) -> Any:
+    options = {"output": "decision", "Cs": CS, "loss": "squared_hinge"} | options
+    return exactcv.cross_validate(
+        X, y, method="rank_update", method_options={"strategy": strategy}, **options
+    )
+
+
+def refits(
+    X: FloatArray, y: FloatArray, kernel: str, gamma: Any, cv: Any, Cs: Any = CS
+) -> FloatArray:
+    """Left-out decision values by fitting each training set on its own."""
+    out = np.full((len(Cs), len(y)), np.nan)
+    for l, C in enumerate(Cs):
+        for train, test in cv.split(X, y):
+            model = exactcv.SmoothSVC(C=C, kernel=kernel, gamma=gamma, strategy="none")
+            out[l, test] = model.fit(X[train], y[train]).decision_function(X[test])
+    return out
+
+
+@pytest.mark.parametrize("cv", [LeaveOneOut(), KFold(10, shuffle=True, random_state=0)])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("data", DATA)
+def test_strategies_equal_refits(data: str, kernel: str, cv: Any) -> None:
+    """Decision values to 1e-8, gradients to 1e-9, for c from 1e-3 to 1e3."""
+    X, y = DATA[data]()
+    gamma = 1.0 / X.shape[1]
+    expected = refits(X, y, kernel, gamma, cv)
+    for strategy in ("auto", "I", "II", "none"):
+        result = validate(X, y, strategy, kernel=kernel, gamma=gamma, cv=cv)
+        assert result.certificate.exact
+        assert result.certificate.kkt.max() < 1e-9
+        assert result.certificate.kkt[:2].max() < 1e-10  # c = 1e3: rounding of c A'(t - f)
+        assert result.decision == pytest.approx(expected, abs=1e-8)
+        assert result.stats["missing"] == 0
+
+
+def test_rows_that_are_no_support_vectors_cost_nothing() -> None:
+    X, y = shifted(80, 3, 1.5)
+    result = validate(X, y, kernel="linear", Cs=[1.0])
+    full = exactcv.SmoothSVC(C=1.0).fit(X, y)
+    assert 0 < len(full.support_) < 80
+    assert result.stats["unchanged"] == 80 - len(full.support_)
+    assert result.coef[0] @ X == pytest.approx(full.coef_[0], abs=1e-10)
+    # The kernel model loses a column with each row, so every fold is solved.
+    assert validate(X, y, kernel="rbf", Cs=[1.0]).stats["unchanged"] == 0
+
+
+def test_a_column_without_coefficient_costs_nothing() -> None:
+    """A kernel whose far rows see nobody: neither support vectors nor coefficients."""
+    K = np.eye(6) * 100.0
+    K[4:, 4:] = 0.0
+    y = np.array([1.0, -1, 1, -1, 1, -1])
+    result = validate(K, y, kernel="precomputed", Cs=[1e-6], fit_intercept=False)
+    assert result.certificate.exact
+    rows = np.flatnonzero(result.coef[0] == 0)
+    assert set(rows) == {4, 5}
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_lambdas_and_weights(kernel: str) -> None:
+    """C = 1 / (2 m lambda) in folds of m rows; weights as in SmoothSVC."""
+    X, y = shifted(45, 4, 0.4)
+    weight = np.random.default_rng(0).uniform(0.3, 2.0, 45)
+    weight[[3, 30]] = 0.0
+    cv, lambdas = KFold(4), np.array([0.1, 1e-3])
+    for strategy in ("I", "II", "none"):
+        result = validate(
+            X,
+            y,
+            strategy,
+            kernel=kernel,
+            gamma=0.2,
+            cv=cv,
+            Cs=None,
+            lambdas=lambdas,
+            sample_weight=weight,
+        )
+        assert result.certificate.exact
+        for l, value in enumerate(lambdas):
+            for train, test in cv.split(X):
+                C = 1 / (2 * len(train) * value)
+                model = exactcv.SmoothSVC(C=C, kernel=kernel, gamma=0.2)
+                model.fit(X[train], y[train], weight[train])
+                expected = model.decision_function(X[test])
+                assert result.decision[l, test] == pytest.approx(expected, abs=1e-9)
+
+
+def test_without_intercept_and_threads() -> None:
+    X, y = shifted(60, 4, 0.3)
+    one = validate(X, y, fit_intercept=False)
+    assert one.certificate.exact and not one.intercept.any()
+    two = validate(X, y, fit_intercept=False, n_jobs=2)
+    assert np.array_equal(one.decision, two.decision)
+
+
+def test_other_combinations_are_refused() -> None:
+    X, y = shifted(20, 2, 1.0)
+    with pytest.raises(UnsupportedError, match="squared_hinge"):
+        exactcv.cross_validate(X, y, method="rank_update")
+    with pytest.raises(InputError, match="strategy"):
+        validate(X, y, "III")
+    with pytest.raises(InputError, match="strategy"):
+        exactcv.cross_validate(
+            X, y, method="rank_update", loss="squared_hinge", method_options={"rank": 3}
+        )
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_judge_notices(kernel: str) -> None:
+    """A wrong coefficient, a wrong intercept, and one on a row that takes no part."""
+    X, y = shifted(30, 3, 0.5)
+    result = validate(X, y, kernel=kernel, gamma=0.3, Cs=[1.0])
+    K = X @ X.T
+    if kernel == "rbf":
+        square = (X**2).sum(axis=1)
+        K = np.exp(-0.3 * (square[:, None] + square - 2 * K))
+    problem = Problem(K, y, np.ones(30), None)  # type: ignore[arg-type]
+    model = SmoothHinge(y, X if kernel == "linear" else None)
+    problem = replace(problem, model=model)
+    judge = model.judge(problem, None)
+    assert isinstance(judge, SmoothSVMJudge)
+
+    def kkt(coef: FloatArray, b: float, judge: Any = judge) -> float:
+        h = np.ascontiguousarray((K @ coef)[None])
+        return float(judge.figures(h, coef[None], np.array([b]), np.ones(1))[0, 0])
+
+    coef, b = result.coef[0].copy(), float(result.intercept[0])
+    assert kkt(coef, b) < 1e-12
+    assert judge.intercepts((K @ coef)[None], coef[None], np.ones(1)) == pytest.approx(b)
+    assert kkt(coef, b + 1e-4) > 1e-5
+    assert kkt(coef, b, model.judge(problem, np.array([int(np.abs(coef).argmax())]))) > 1e-3
+    coef[np.abs(coef).argmax()] += 1e-4
+    assert kkt(coef, b) > 1e-5
+    coef[0] = np.nan
+    assert kkt(coef, b) == np.inf

@@ -1,0 +1,288 @@
+"""Seeds are feasible, never change the answer, and save iterations; the methods built on them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from _oracle import make_task, run
+from _problems import BUILDERS, FloatArray, mixture, weighted
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.model_selection import KFold
+from test_exactness import compare
+
+import exactcv
+from exactcv._core import _seeding, reference_seeding
+from exactcv.exceptions import InputError, NotExactWarning, UnsupportedError
+from exactcv.folds import make_folds
+from exactcv.kernels import Kernel
+from exactcv.losses import hinge
+from exactcv.rows import CachedRows, MatrixRows
+from exactcv.seeding import Change, repair, shift
+from exactcv.seeding.chain import FROM_FULL, SEEDS, Chain
+from exactcv.smo import Solution
+
+CHAINED = ("ato", "mir", "sir")
+
+
+def feasible(c: FloatArray, lower: FloatArray, upper: FloatArray, sums: bool = True) -> bool:
+    inside = (c >= lower).all() and (c <= upper).all()
+    return bool(inside and (not sums or abs(c.sum()) <= 1e-13 * max(np.abs(c).sum(), 1e-300)))
+
+
+boxes = st.integers(1, 25).flatmap(
+    lambda n: st.tuples(
+        arrays(float, n, elements=st.floats(-20, 20)),
+        arrays(float, n, elements=st.floats(0, 10)),
+        arrays(bool, n),
+    )
+)
+
+
+@given(boxes, st.integers(0, 5))
+def test_repair_is_feasible_whatever_it_is_given(box: Any, size: int) -> None:
+    c, width, positive = box
+    lower, upper = np.where(positive, 0.0, -width), np.where(positive, width, 0.0)
+    group = np.arange(min(size, len(c)))
+    seed = repair(c, lower, upper, lambda: group, lambda: np.arange(len(c)))
+    assert (seed >= lower).all() and (seed <= upper).all()
+    assert abs(seed.sum()) <= 1e-12 * max(np.abs(seed).sum(), width.max(), 1e-300)
+    assert (repair(c, lower, upper, fit_intercept=False) == np.clip(c, lower, upper)).all()
+
+
+def test_repair_leaves_a_feasible_point_alone() -> None:
+    c = np.array([0.5, 0.25, -0.75])
+    assert (repair(c, np.array([0, 0, -1.0]), np.array([1.0, 1, 0])) == c).all()
+
+
+def test_repair_asks_the_preferred_rows_first() -> None:
+    lower, upper = np.zeros(4), np.ones(4)
+    lower[3], upper[3] = -1.0, 0.0
+    given = np.array([0.2, 0.2, 0.2, -0.9])
+    seed = repair(given, lower, upper, lambda: np.array([1]), lambda: np.arange(4))
+    assert seed == pytest.approx([0.2, 0.5, 0.2, -0.9])
+
+
+@given(boxes, st.floats(-30, 30))
+def test_shift_equals_its_twin(box: Any, total: float) -> None:
+    c, width, positive = box
+    lower, upper = np.where(positive, 0.0, -width), np.where(positive, width, 0.0)
+    c = np.clip(c, lower, upper)
+    ours, twin = shift(c, lower, upper, total), reference_seeding.shift(c, lower, upper, total)
+    assert ours == pytest.approx(twin, abs=1e-9)
+    reached = min(max(total, lower.sum()), upper.sum())
+    assert ours.sum() == pytest.approx(reached, abs=1e-9)
+
+
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 1000))
+def test_matching_equals_its_twin(givers: int, takers: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    similarity = rng.normal(size=(givers, takers))
+    give, take = rng.choice([-1.0, 1.0], givers), rng.choice([-1.0, 1.0], takers)
+    partner = np.empty(givers, dtype=np.intp)
+    _seeding.match(similarity, give, take, np.zeros(takers, dtype=np.int8), partner)
+    assert (partner == reference_seeding.match(similarity, give, take)).all()
+    used = partner[partner >= 0]
+    assert len(set(used)) == len(used)
+    assert (take[used] == give[partner >= 0]).all()
+
+
+def change_of(problem: Any, out: Any, then: Any, C: float = 2.0, sums: bool = True) -> Change:
+    """The step from leaving ``out`` out to leaving ``then`` out."""
+    n = len(problem.y)
+    loss, everyone = hinge(problem.y), np.arange(n)
+    chain = Chain(MatrixRows(problem.K), loss, problem.weight, None, 1e-9, fit_intercept=sums)
+    solved: Solution = chain.cold(np.setdiff1d(everyone, out), C).solution
+    levels = loss.coefficient_levels(C * problem.weight)
+    return Change(
+        source=chain.source,
+        coef=solved.coef,
+        errors=solved.errors,
+        intercept=solved.intercept,
+        target=problem.y,
+        lower=levels[:, 1].copy(),
+        upper=levels[:, 0].copy(),
+        train=np.setdiff1d(everyone, then),
+        removed=np.setdiff1d(then, out),
+        added=np.setdiff1d(out, then),
+        fit_intercept=sums,
+    )
+
+
+@pytest.mark.parametrize("sums", [True, False])
+@pytest.mark.parametrize("scheme", SEEDS)
+@pytest.mark.parametrize("name", BUILDERS)
+def test_every_seed_is_feasible(name: str, scheme: str, sums: bool) -> None:
+    problem = BUILDERS[name](48)
+    steps = [(range(6), range(6, 12)), ([0], [1]), ([], [3]), (range(20), range(20, 24))]
+    for out, then in steps:
+        for C in (0.01, 2.0, 1e3):
+            change = change_of(problem, np.array(out, int), np.array(then, int), C, sums)
+            seed = SEEDS[scheme](change)
+            assert feasible(seed, change.lower, change.upper, sums)
+            assert not seed[then].any()
+
+
+def test_sir_hands_over_to_the_most_similar_row_of_the_class() -> None:
+    problem = mixture(60)
+    change = change_of(problem, np.arange(12), np.arange(12, 24))
+    seed = SEEDS["sir"](change)
+    giver = next(r for r in change.leaving)
+    same = change.added[problem.y[change.added] == problem.y[giver]]
+    taker = same[np.argmax(problem.K[giver, same])]
+    assert seed[taker] == change.coef[giver]
+    assert (seed[change.shared] == change.coef[change.shared]).all()
+
+
+def test_mir_is_the_least_squares_solution_where_that_is_feasible() -> None:
+    """Two rows replaced by exact copies of themselves get exactly their coefficients."""
+    problem = mixture(40, 20)
+    twice = np.r_[np.arange(40), 3, 8]
+    double = type(problem)(
+        np.ascontiguousarray(problem.K[np.ix_(twice, twice)]), problem.y[twice], np.ones(42)
+    )
+    change = change_of(double, np.array([40, 41]), np.array([3, 8]))
+    assert np.abs(change.coef[[3, 8]]).max() > 0
+    assert SEEDS["mir"](change)[[40, 41]] == pytest.approx(change.coef[[3, 8]], abs=1e-5)
+
+
+def test_ato_ends_at_the_optimum_when_it_may_take_all_its_steps() -> None:
+    """Its steps follow the solution path, so that no SMO is needed after a small change."""
+    problem = mixture(60)
+    change = change_of(problem, np.array([], int), np.array([5]), C=1.0)
+    chain = Chain(change.source, hinge(problem.y), np.ones(60), None, 1e-9)
+    solved = chain.cold(change.train, 1.0).solution
+    assert abs(change.coef[5]) > 0.1
+    assert SEEDS["ato"](change) == pytest.approx(solved.coef, abs=1e-5)
+
+
+def test_avg_and_top_put_back_what_has_left() -> None:
+    problem = mixture(60)
+    change = change_of(problem, np.array([], int), np.array([5]), C=5.0)
+    inside = change.inside(change.coef, change.shared)
+    moved = SEEDS["avg"](change) - change.kept()
+    assert moved.sum() == pytest.approx(change.coef[5])
+    assert set(np.flatnonzero(moved)) <= set(inside)
+    shares = moved[inside]
+    assert np.ptp(shares[shares != 0]) < 1e-9 or len(inside) < len(change.shared)
+    nearest = change.shared[np.argmax(problem.K[5, change.shared])]
+    moved = SEEDS["top"](change) - change.kept()
+    assert moved.sum() == pytest.approx(change.coef[5])
+    assert moved[nearest] != 0
+
+
+@pytest.mark.parametrize("scheme", SEEDS)
+@pytest.mark.parametrize("name", ["mixture", "weighted", "duplicates", "unbalanced", "low_rank"])
+def test_every_fold_equals_the_cold_start(name: str, scheme: str) -> None:
+    small = BUILDERS[name](48)
+    kinds: list[Any] = ["loo"]
+    if scheme not in FROM_FULL:
+        kinds.append(KFold(5, shuffle=True, random_state=0))
+    for cv in kinds:
+        for fit_intercept in (True, False):
+            folds = make_folds(cv, np.zeros((len(small.y), 1)), small.y)
+            task = make_task(small, [0.1, 5.0], folds, fit_intercept=fit_intercept)
+            compare(run(task, scheme), run(task, "refit"), strictly=name != "low_rank")
+
+
+@pytest.mark.parametrize("scheme", CHAINED)
+def test_folds_of_any_kind_and_lambdas(scheme: str) -> None:
+    """Overlapping and unequal folds, and a C that changes with the fold."""
+    small = weighted(40)
+    rows = np.arange(40)
+    pairs = [(rows[9:], rows[:9]), (rows[3:], rows[:3]), (np.r_[0:20, 30:40], rows[20:30])]
+    folds = make_folds(pairs, np.zeros((40, 1)), small.y)
+    task = make_task(small, [0.3, 3.0], folds, lambdas=True)
+    compare(run(task, scheme), run(task, "refit"), strictly=True)
+
+
+@pytest.mark.parametrize("scheme", SEEDS)
+def test_seeds_save_iterations_and_threads_change_nothing(scheme: str) -> None:
+    small = mixture(120)
+    folds = make_folds("loo" if scheme in FROM_FULL else 10, np.zeros((120, 1)), small.y)
+    task = make_task(small, [1.0, 20.0], folds, tol=1e-3)
+    one, two = run(task, scheme), run(task, scheme, n_threads=2)
+    assert (one.ledger.decision == two.ledger.decision).all()
+    assert (one.stats["iterations"] == two.stats["iterations"]).all()
+    for l, C in enumerate(task.grid.Cs):
+        chain = Chain(MatrixRows(small.K), hinge(small.y), small.weight, None, 1e-3, polish=False)
+        for _ in chain.run(folds, np.full(len(folds), C)):
+            pass
+        assert 0 < one.stats["iterations"][l] < chain.counts.iterations
+    assert one.stats["seeding_seconds"] > 0 and one.stats["not_converged"] == 0
+    assert (one.stats["kernel_evaluations"] > 0).all()
+
+
+@pytest.mark.parametrize("scheme", ["sir", "avg"])
+def test_warm_C(scheme: str) -> None:
+    X, y = exactcv.datasets.make_mixture(80, 5, random_state=1)
+    cv = "loo" if scheme in FROM_FULL else 5
+    given_grid = {"Cs": [8.0, 0.5, 2.0], "cv": cv, "output": "decision"}
+    warm = exactcv.cross_validate(
+        X, y, method=scheme, method_options={"warm_C": True}, **given_grid
+    )
+    exact = exactcv.cross_validate(X, y, **given_grid)
+    assert warm.certificate.exact
+    assert warm.decision == pytest.approx(exact.decision, abs=1e-6)
+    assert (warm.wrong == exact.wrong).all()
+
+
+def test_iteration_limit_is_told() -> None:
+    X, y = exactcv.datasets.make_mixture(60, 5, random_state=1)
+    with pytest.warns(NotExactWarning, match="do not meet"):
+        result = exactcv.cross_validate(
+            X, y, Cs=[50.0], cv=5, method="sir", method_options={"max_iter": 3}
+        )
+    assert not result.certificate.exact and result.stats["not_converged"] == 6
+
+
+def test_loose_tolerance_is_plain_smo() -> None:
+    """At the papers' tolerance the violation is met; the certificate says whether the gap is."""
+    X, y = exactcv.datasets.make_mixture(60, 5, random_state=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotExactWarning)
+        result = exactcv.cross_validate(X, y, Cs=[5.0], cv=5, method="sir", tol=1e-3)
+    assert 1e-8 < result.certificate.kkt[0] <= 1e-3
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "what"),
+    [
+        ("sir", {"warm": True}, "no option 'warm'"),
+        ("sir", {"warm_C": 1}, "warm_C"),
+        ("mir", {"max_iter": 0}, "max_iter"),
+        ("exact", {"warm_C": True}, "no options"),
+    ],
+)
+def test_bad_options(method: str, options: dict[str, Any], what: str) -> None:
+    X, y = exactcv.datasets.make_mixture(20, 2, random_state=0)
+    with pytest.raises((InputError, UnsupportedError), match=what):
+        exactcv.cross_validate(X, y, Cs=[1.0], method=method, method_options=options)
+
+
+def test_avg_and_top_are_for_leave_one_out() -> None:
+    X, y = exactcv.datasets.make_mixture(20, 2, random_state=0)
+    for method in FROM_FULL:
+        with pytest.raises(UnsupportedError, match="folds"):
+            exactcv.cross_validate(X, y, Cs=[1.0], cv=4, method=method)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(CHAINED))
+def test_without_a_kernel_matrix(seed: int, scheme: str) -> None:
+    """The chain on a small cache of rows ends where it ends on the matrix."""
+    X, y = exactcv.datasets.make_mixture(50, 3, random_state=seed)
+    signs = np.where(y > 0, 1.0, -1.0)
+    kernel = Kernel("rbf", gamma=0.2)
+    cached = CachedRows(X, kernel, 5 * 8 * 50)
+    K = np.ascontiguousarray(cached.block(np.arange(50), np.arange(50)))
+    folds = make_folds(5, X, signs)
+    found = []
+    for source in (cached, MatrixRows(K)):
+        chain = Chain(source, hinge(signs), np.ones(50), scheme, 1e-9)
+        found.append([p.solution.coef for _, p in chain.run(folds, np.full(5, 3.0))])
+    assert np.array(found[0]) == pytest.approx(np.array(found[1]), abs=1e-6)

@@ -1,0 +1,76 @@
+"""`SmoothSVC` as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from _problems import labels
+from sklearn.model_selection import cross_val_score
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import exactcv
+from exactcv import SmoothSVC
+from exactcv.exceptions import InputError
+from exactcv.kernels import Kernel, kernel_matrix
+
+
+@parametrize_with_checks(
+    [SmoothSVC(), SmoothSVC(kernel="rbf", gamma=0.1), SmoothSVC(strategy="II")]
+)
+def test_scikit_learn_conventions(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def test_equals_liblinear() -> None:
+    """LinearSVC has the same objective with C instead of c/2 and its intercept penalised too."""
+    X, y = exactcv.datasets.make_mixture(80, 6, random_state=1)
+    for c in (0.01, 1.0):
+        ours = SmoothSVC(C=c).fit(X, y)
+        theirs = LinearSVC(C=c / 2, loss="squared_hinge", dual=False, tol=1e-12, max_iter=10**6)
+        theirs.fit(X, y)
+        assert ours.coef_ == pytest.approx(theirs.coef_, abs=1e-6)
+        assert ours.intercept_ == pytest.approx(theirs.intercept_, abs=1e-6)
+        assert ours.gradient_norm_ < 1e-12
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "sigmoid"])
+@pytest.mark.filterwarnings("ignore::exactcv.NotPSDWarning")
+def test_kernels_agree_between_fit_and_predict(kernel: str) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), labels(30)
+    model = SmoothSVC(kernel=kernel, gamma=0.3, coef0=0.5, degree=2, C=5.0)
+    model.fit(X, y)
+    f = model.decision_function(X)
+    assert set(model.support_) == set(np.flatnonzero(y * f < 1))
+    K = kernel_matrix(X, Kernel(kernel, 0.3, 2, 0.5))[0]
+    same = SmoothSVC(kernel="precomputed", C=5.0).fit(K, y)
+    assert same.decision_function(K) == pytest.approx(f, abs=1e-9)
+
+
+def test_callable_kernel_and_scoring() -> None:
+    X, y = exactcv.datasets.make_mixture(60, 3, random_state=0)
+    named = SmoothSVC(kernel="poly", degree=1, gamma=1.0, coef0=0.0).fit(X, y)
+    called = SmoothSVC(kernel=lambda A, B: A @ B.T).fit(X, y)
+    assert called.decision_function(X) == pytest.approx(named.decision_function(X), abs=1e-9)
+    scores = cross_val_score(SmoothSVC(kernel="precomputed"), X @ X.T, y, cv=3)
+    assert np.isfinite(scores).all()
+
+
+def test_bad_arguments() -> None:
+    X, y = np.eye(4), np.array([0, 1, 0, 1])
+    for wrong in ({"C": -1.0}, {"strategy": "III"}, {"kernel": "cubic"}, {"gamma": "big"}):
+        with pytest.raises(InputError):
+            SmoothSVC(**wrong).fit(X, y)
+    with pytest.raises(InputError, match="square"):
+        SmoothSVC(kernel="precomputed").fit(X[:, :2], y)
+
+
+def test_import_stays_light() -> None:
+    code = "import sys, exactcv; print('sklearn.base' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"

@@ -1,0 +1,219 @@
+"""The smooth SVM: model, Newton-Armijo and the two updating strategies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from _problems import FloatArray, labels, rbf
+from scipy.optimize import minimize
+
+from exactcv.ssvm.model import Design, make_design
+from exactcv.ssvm.newton import (
+    STRATEGIES,
+    Updated,
+    fit,
+    hold,
+    leave_afresh,
+    leave_out,
+    refine,
+)
+from exactcv.ssvm.represent import Representer
+from exactcv.ssvm.updates import NONE, Fresh, Leaving, StrategyOne, StrategyTwo, inverse
+
+KINDS = ("linear", "nonlinear")
+
+
+def design_of(
+    kind: str, n: int = 40, p: int = 5, seed: int = 0, weighted: bool = False
+) -> tuple[Design, FloatArray]:
+    rng = np.random.default_rng(seed)
+    y = labels(n)
+    X = rng.normal(size=(n, p)) + 0.4 * y[:, None]
+    weight = rng.uniform(0.2, 3.0, n) if weighted else np.ones(n)
+    data = X if kind == "linear" else rbf(X)
+    return make_design(data, y, weight, True, kind == "nonlinear"), X
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradient_and_hessian_are_derivatives(kind: str) -> None:
+    design, _ = design_of(kind, weighted=True)
+    rng = np.random.default_rng(1)
+    theta, z = rng.normal(size=(2, design.d))
+    step, c = 1e-6, 3.0
+    up, down = (design.objective(theta + s * step * z, c, design.used) for s in (1, -1))
+    g = design.gradient(theta, c, design.used)
+    assert (up - down) / (2 * step) == pytest.approx(g @ z, rel=1e-6)
+    up, down = (design.gradient(theta + s * step * z, c, design.used) for s in (1, -1))
+    H = design.hessian(c, design.support(design.A @ theta, design.used))
+    assert (up - down) / (2 * step) == pytest.approx(H @ z, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("c", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_fit_ends_at_the_minimum(kind: str, c: float, strategy: str) -> None:
+    """Gradient at rounding level, and no worse than a general minimiser."""
+    for seed in range(3):
+        design, _ = design_of(kind, seed=seed, weighted=seed == 2)
+        found = fit(design, c, strategy)
+        assert found.converged
+        assert np.linalg.norm(design.gradient(found.theta, c, design.used)) < 1e-10
+        other = minimize(
+            design.objective,
+            np.zeros(design.d),
+            (c, design.used),
+            jac=design.gradient,
+            method="BFGS",
+            options={"gtol": 1e-6, "maxiter": 300},
+        )
+        ours = design.objective(found.theta, c, design.used)
+        assert ours <= other.fun * (1 + 1e-12)
+
+
+def test_armijo_is_needed_and_still_ends() -> None:
+    """Starts from arbitrary sets of support vectors all lead to the one solution."""
+    shortened = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        design, _ = design_of("nonlinear", n=30, p=2, seed=seed)
+        best = fit(design, 100.0)
+        found = fit(design, 100.0, "I", rng.random(30) < 0.3)
+        assert found.converged
+        assert found.theta == pytest.approx(best.theta, abs=1e-9)
+        shortened += len(found.steps) > 3
+    assert shortened
+
+
+def test_rows_on_the_kink_do_not_make_it_cycle() -> None:
+    """Copies of rows sit on the margin together."""
+    X = np.repeat(np.array([[1.0], [-1.0], [0.5]]), 4, axis=0)
+    y = np.repeat([1.0, -1.0, 1.0], 4)
+    for c in (1e-2, 1.0, 1e2, 1e4):
+        design = make_design(X, y, np.ones(12), True, False)
+        found = fit(design, c)
+        assert found.converged and len(found.steps) < 10
+        assert np.linalg.norm(design.gradient(found.theta, c, design.used)) < 1e-9
+
+
+@pytest.mark.parametrize("strategy", [StrategyOne, StrategyTwo])
+@pytest.mark.parametrize("kind", KINDS)
+def test_updated_target_equals_a_fresh_one(kind: str, strategy: type) -> None:
+    """For any sets of rows that leave and join, and columns that are dropped."""
+    design, _ = design_of(kind, weighted=True)
+    rng = np.random.default_rng(2)
+    for c in (1e-2, 1.0, 100.0):
+        base = rng.random(design.n) < 0.6
+        held = strategy(design, c, base)
+        for _ in range(10):
+            active = base ^ (rng.random(design.n) < 0.15)
+            out = rng.choice(design.n, 3, replace=False)
+            active[out] = False
+            leaving = Leaving(held, design.columns(out))
+            expected = Fresh(design, c, design.columns(out)).target(active)
+            assert leaving.target(active) == pytest.approx(expected, abs=1e-7)  # not refined
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_strategies_hold_the_same_inverse(kind: str) -> None:
+    design, _ = design_of(kind)
+    active = np.arange(design.n) % 3 > 0
+    one, two = StrategyOne(design, 2.0, active), StrategyTwo(design, 2.0, active)
+    assert two.f == pytest.approx(one.f, abs=1e-11)
+    G = np.random.default_rng(0).normal(size=(4, design.d))
+    exact = np.linalg.solve(design.hessian(2.0, active), G.T).T
+    assert one.solve(G) == pytest.approx(exact, abs=1e-10)
+    assert two.solve(G) == pytest.approx(exact, abs=1e-10)
+    rows = np.array([0, 1, 5, 6])
+    assert two.row_columns(rows) == pytest.approx(one.row_columns(rows), abs=1e-10)
+    gone = rows[active[rows]]
+    F = one.row_columns(gone)
+    assert two.leaving_block(gone, F) == pytest.approx(one.leaving_block(gone, F), abs=1e-10)
+
+
+def test_automatic_choice_takes_the_smaller_matrix() -> None:
+    wide, _ = design_of("linear", n=20, p=50)
+    tall, _ = design_of("linear", n=50, p=5)
+    assert isinstance(hold(wide, 1.0, wide.used, "auto"), StrategyTwo)
+    assert isinstance(hold(tall, 1.0, tall.used, "auto"), StrategyOne)
+    assert isinstance(hold(tall, 1.0, tall.used, "II"), StrategyTwo)
+
+
+@pytest.mark.parametrize("strategy", ["I", "II"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_leaving_out_equals_fitting_without(kind: str, strategy: str) -> None:
+    """Against a design that never had the rows, nor their kernel columns."""
+    design, X = design_of(kind, weighted=True)
+    for c in (0.1, 10.0):
+        full = fit(design, c)
+        held = hold(design, c, full.active, strategy)
+        for out in (np.array([3]), np.array([0, 7, 8, 20, 39])):
+            kept = np.setdiff1d(np.arange(design.n), out)
+            train = np.isin(np.arange(design.n), kept)
+            data = X[kept] if kind == "linear" else rbf(X)[np.ix_(kept, kept)]
+            small = make_design(
+                data, design.y[kept], design.root[kept] ** 2, True, kind == "nonlinear"
+            )
+            expected = fit(small, c, "none")
+            updated = leave_out(Leaving(held, design.columns(out)), train)
+            afresh = leave_afresh(design, c, train, design.columns(out), full.active)
+            for found in (updated, afresh):
+                assert found.f[kept] == pytest.approx(expected.f, abs=1e-9)
+            assert not afresh.theta[design.columns(out)].any()
+
+
+def test_a_weight_counts_copies() -> None:
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(20, 3)), labels(20)
+    counts = rng.integers(0, 4, 20)
+    copies = np.repeat(np.arange(20), counts)
+    for data, again, own in (
+        (X, X[copies], False),
+        (rbf(X), rbf(X)[np.ix_(copies, copies)], True),
+    ):
+        once = fit(make_design(data, y, counts.astype(float), True, own), 2.0)
+        many = fit(make_design(again, y[copies], np.ones(len(copies)), True, own), 2.0)
+        f = once.f[copies] / np.sqrt(counts[copies])
+        assert many.f == pytest.approx(f, abs=1e-10)
+
+
+def test_drift_is_found_and_taken_out() -> None:
+    """A held inverse that is a little wrong gives a wrong target; refinement puts it right."""
+    design, _ = design_of("nonlinear")
+    c = 10.0
+    full = fit(design, c)
+    held = StrategyOne(design, c, full.active)
+    noise = np.random.default_rng(0).normal(size=held.inverse.shape)
+    held.inverse = held.inverse + 1e-6 * (noise + noise.T)
+    train = design.used.copy()
+    train[5] = False
+    out = np.array([5])
+    leaving = Leaving(held, out)
+    rough = leave_out(leaving, train)
+    fine = refine(design, c, [rough], [out], Updated(held, [leaving], [rough]).solve, 8)[0]
+
+    def gradient(theta: FloatArray) -> float:
+        g = design.gradient(theta, c, train)
+        return float(np.linalg.norm(np.delete(g, out)))
+
+    assert gradient(design.theta(rough.alpha, out)) > 1e-8
+    assert gradient(fine.theta) < 1e-12
+
+
+def test_representer_and_inverse() -> None:
+    design, X = design_of("linear", n=60, p=4)
+    active = np.arange(60) % 2 == 0
+    w = np.random.default_rng(0).normal(size=(3, 4))
+    outs = [NONE, np.array([2, 3]), np.array([0, 4, 6])]
+    coef, good = Representer(design, active)(w, outs)
+    assert good.all()
+    assert coef @ X == pytest.approx(w, abs=1e-12)
+    assert not coef[:, ~active].any() and not coef[2, outs[2]].any()
+    # A row that alone carries a feature cannot be left out.
+    lonely = np.column_stack([X, np.arange(60) == 10])
+    other = make_design(lonely, design.y, np.ones(60), True, False)
+    _, good = Representer(other, active)(np.ones((1, 5)), [np.array([10])])
+    assert not good[0]
+    M = X.T @ X
+    assert inverse(M.copy()) @ M == pytest.approx(np.eye(4), abs=1e-12)
+    with pytest.raises(np.linalg.LinAlgError):
+        inverse(-np.eye(3))
