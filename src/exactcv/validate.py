@@ -85,8 +85,8 @@ def cross_validate(
         leave-one-out, where the papers keep n.  n and m count rows, whatever their weights.  An
         int ``lambdas`` is a number of points, log-uniform from e^6 to e^-6; the default is 50.
     cv : "loo", int, splitter or iterable
-        An int is a stratified k-fold, shuffled only if ``random_state`` is given; None is 5.  An iterable
-        yields (train, test) row numbers; test sets may overlap or leave rows out.
+        An int is a stratified k-fold, shuffled only if ``random_state`` is given; None is 5.  An
+        iterable yields (train, test) row numbers; test sets may overlap or leave rows out.
     groups : array-like of shape (n,), optional
         For splitters that use groups.
     sample_weight : array-like of shape (n,), optional
@@ -210,8 +210,8 @@ def _certify(ledger: Ledger) -> Certificate:
         least = min(ledger.task.grid.Cs[l] for l, _ in certificate.unresolved)
         warnings.warn(
             f"{len(certificate.unresolved)} of {ledger.kkt.size} solutions, from C={least:g} on, "
-            f"do not meet tol={certificate.tol:g} (worst KKT violation {certificate.kkt.max():.1e}, "
-            f"worst relative gap {certificate.gap.max():.1e}); they are beyond the accuracy of "
+            f"do not meet tol={certificate.tol:g} (KKT violation up to {certificate.kkt.max():.1e}, "
+            f"relative gap up to {certificate.gap.max():.1e}); they are beyond the accuracy of "
             "float64 or of the method: standardise the features, leave out the largest C, or "
             "raise tol; see result.certificate.unresolved",
             NotExactWarning,
