@@ -81,7 +81,7 @@ class Start:
             point = tracker.polish(point)
             ledger.full(0, point.coef)
         span = Span.of(task.problem)
-        engine = LeaveOneOut(task, ledger, tracker, span)
+        engine = LeaveOneOut(task, ledger, span, np.zeros(1, dtype=np.int32))
         full = engine._solution(0, point)
         who = np.flatnonzero(full.coef)
         return cls(engine, full, who, reach(task.problem, span, full, who))

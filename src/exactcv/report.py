@@ -106,4 +106,6 @@ def curve_table(result: CVResult, n_rows: int = 13, width: int = 30) -> str:
             f"{result.lambdas[k]:>10.4g} {result.Cs[k]:>10.4g} {result.error[k]:>7.4f} "
             f"{result.se[k]:>7.4f} {result.n_errors[k]:>6d}  {bar:<{width}} {', '.join(marks)}"
         )
+    if len(chosen) < len(result.Cs):
+        lines.append(f"({len(chosen)} of the {len(result.Cs)} grid points)")
     return "\n".join(line.rstrip() for line in lines)

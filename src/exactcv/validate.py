@@ -210,8 +210,8 @@ def _certify(ledger: Ledger) -> Certificate:
         least = min(ledger.task.grid.Cs[l] for l, _ in certificate.unresolved)
         warnings.warn(
             f"{len(certificate.unresolved)} of {ledger.kkt.size} solutions, from C={least:g} on, "
-            f"do not meet tol={certificate.tol:g} (KKT violation up to {certificate.kkt.max():.1e}, "
-            f"relative gap up to {certificate.gap.max():.1e}); they are beyond the accuracy of "
+            f"do not meet tol={certificate.tol:g} (KKT violation to {certificate.kkt.max():.1e}, "
+            f"relative gap to {certificate.gap.max():.1e}); they are beyond the accuracy of "
             "float64 or of the method: standardise the features, leave out the largest C, or "
             "raise tol; see result.certificate.unresolved",
             NotExactWarning,

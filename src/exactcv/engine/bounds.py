@@ -106,8 +106,8 @@ def reach(problem: Problem, span: Span, full: Solution, who: IntArray, slack: fl
     least, most = np.zeros(len(who)), np.zeros(len(who))
     if problem.fit_intercept and problem.loss.n_knots == 1:
         # Rounding in the coefficients, so that the walk does not stop a row too early or too late.
-        width = np.abs(full.levels[:, 0] - full.levels[:, -1]).sum()
-        margin = (slack + tolerances.AT_BOUND) * float(width)
+        width = float((full.levels[:, 0] - full.levels[:, -1]).sum())
+        margin = (slack + tolerances.AT_BOUND) * width
         walk(
             problem.loss.knots, full.levels, full.state, full.coef, full.u, who, margin, least, most
         )

@@ -22,6 +22,7 @@ from ..certificate import implied_accuracy
 from ..folds import IntArray
 from ..ledger import Ledger
 from ..losses import FloatArray
+from ..parallel import Cancelled
 from ..problem import Problem, Task
 from .bounds import Reach, Span, labels_proved, reach
 from .path import Point, StateArray, Tracker, at_knot
@@ -74,9 +75,14 @@ class FullSolution:
 class LeaveOneOut:
     """Leaves rows out at one grid point after another."""
 
-    def __init__(self, task: Task, ledger: Ledger, tracker: Tracker, span: Span):
-        self.task, self.ledger, self.tracker, self.span = task, ledger, tracker, span
+    def __init__(self, task: Task, ledger: Ledger, span: Span, cancel: NDArray[np.int32]):
+        self.task, self.ledger, self.span, self.cancel = task, ledger, span, cancel
         self.events = 0
+
+    @cached_property
+    def tracker(self) -> Tracker:
+        """For what has to be solved again, which is rare."""
+        return Tracker(self.task.problem, self.cancel, self.task.tol)
 
     def at(self, l: int, point: Point) -> None:
         """Settle every fold at grid point l."""
@@ -87,7 +93,7 @@ class LeaveOneOut:
         folds = np.flatnonzero(has_weight)
         if not len(folds):
             return
-        bounds = reach(full.problem, self.span, full, row_of[folds], self._slack(l))
+        bounds = reach(full.problem, self.span, full, row_of[folds], self._slack(l, full))
         left = np.ones(len(folds), dtype=bool)
         if not self.task.want_decision and self.ledger.sound(l):
             left = ~self._prove(l, bounds, folds)
@@ -95,7 +101,6 @@ class LeaveOneOut:
             engine = _Engine(base, in_play(full, base, bounds, mine))
             group = folds[mine]
             for start in range(0, len(group), BLOCK):
-                self.tracker.stop_if_cancelled()
                 self._solve(l, point, engine, group[start : start + BLOCK])
             self.events += engine.events
 
@@ -119,7 +124,7 @@ class LeaveOneOut:
             del full.members  # it was worked out from the states before
         return full
 
-    def _slack(self, l: int) -> float:
+    def _slack(self, l: int, full: FullSolution) -> float:
         """How far the full-data u may be from the exact ones, by their certificate.
 
         Twice the accuracy of f that the duality gap implies (f at a row, and f at the row that
@@ -127,7 +132,7 @@ class LeaveOneOut:
         """
         ledger = self.ledger
         kkt, gap = ledger.kkt[l, -1], ledger.gap_abs[l, -1]
-        scale = max(1.0, float(np.abs(ledger.h[l] + ledger.intercept[l]).max()))
+        scale = max(1.0, float(np.abs(full.u).max()))
         # The gap bounds the suboptimality only if the coefficients sum to zero.
         gap += abs(float(ledger.coef[l].sum())) * scale
         accuracy = implied_accuracy(gap, 0.0, float(self.task.problem.diagonal.max()))
@@ -180,8 +185,9 @@ class LeaveOneOut:
 
     def _solve(self, l: int, point: Point, engine: _Engine, folds: IntArray) -> None:
         who = self.task.folds.pair_rows[folds]
-        coef, failed = engine.leave_out(who, self.tracker.cancel)
-        self.tracker.stop_if_cancelled()
+        coef, failed = engine.leave_out(who, self.cancel)
+        if self.cancel[0]:
+            raise Cancelled
         good = slice(None) if not failed.any() else np.flatnonzero(~failed)
         within = tolerances.POLISH * self.task.tol
         failed[good] = ~self.ledger.solved(l, folds[good], coef[good], within=within)

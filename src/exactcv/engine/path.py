@@ -51,7 +51,7 @@ class Tracker:
         levels = problem.loss.coefficient_levels(problem.weight)
         self.problem = problem
         self.solves = 0
-        self.cancel, self._tol = cancel, min(tolerances.REFIT, tolerances.POLISH * tol)
+        self._cancel, self._tol = cancel, min(tolerances.REFIT, tolerances.POLISH * tol)
         self._solver = ActiveSet(problem.K, problem.loss.knots, levels, problem.fit_intercept)
 
     def move(self, point: Point, C: float, guess: StateArray | None = None) -> Point:
@@ -93,7 +93,8 @@ class Tracker:
         monotone: bool = False,
         residual: float = 1e-11,
     ) -> tuple[Point, int]:
-        self.stop_if_cancelled()
+        if self._cancel[0]:
+            raise Cancelled
         ratio = C / point.C
         state = (point.state if guess is None else guess).copy()
         coef, h = point.coef * ratio, point.h * ratio
@@ -101,15 +102,11 @@ class Tracker:
         self.solves += solves
         return Point(C, state, coef, h, b), status
 
-    def stop_if_cancelled(self) -> None:
-        if self.cancel[0]:
-            raise Cancelled
-
     def slow_but_sure(self, point: Point) -> Point:
         """The working-set solver, for kernels on which the active set gives up."""
         problem = self.problem
         train = np.flatnonzero(point.state >= 0)
-        solution = solve_hinge(problem, train, point.C, self._tol, self.cancel)
+        solution = solve_hinge(problem, train, point.C, self._tol, self._cancel)
         state = states_of(problem, point.C, solution.coef)
         state[point.state < 0] = -1
         h = problem.K @ solution.coef

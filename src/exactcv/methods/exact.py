@@ -84,8 +84,7 @@ class Exact:
         order = rising(task.grid.Cs)
 
         def work(step: int) -> int:
-            tracker = Tracker(task.problem, workers.cancel, task.tol)
-            engine = LeaveOneOut(task, ledger, tracker, span)
+            engine = LeaveOneOut(task, ledger, span, workers.cancel)
             engine.at(int(order[step]), points[step])
             return engine.events
 
