@@ -22,7 +22,7 @@ import numpy as np
 
 cdef enum:
     MOST_PIVOTS = 96
-    MOST_COLUMNS = 512
+    COLUMN_BYTES = 64_000_000
 
 # Smaller pivots, relative to the diagonal of K, mean that a row depends on those in M.
 cdef double SMALL_PIVOT = 1e-9
@@ -49,6 +49,8 @@ cdef class LeaveOut:
         [K[rows, M], 1] (the last column with an intercept only).
     P : (q, q)
         Inverse of the bordered K_MM.
+    response : (a, q)
+        border @ P.
     members : (size,) intp
         Positions of M in ``rows``.
     u, c, state, knots, levels
@@ -59,6 +61,7 @@ cdef class LeaveOut:
     cdef const Py_ssize_t[::1] rows
     cdef const double[:, ::1] border
     cdef const double[:, ::1] P
+    cdef const double[:, ::1] response
     cdef const Py_ssize_t[::1] base_members
     cdef const double[::1] base_u
     cdef const double[::1] base_c
@@ -91,13 +94,13 @@ cdef class LeaveOut:
     cdef Py_ssize_t[::1] slot_owner
     cdef Py_ssize_t n_columns
     cdef double[:, ::1] scratch
-    cdef double[::1] small
     cdef double[::1] drive
     cdef readonly Py_ssize_t events
 
-    def __init__(self, K, rows, border, P, members, u, c, state, knots, levels, bint intercept,
+    def __init__(self, K, rows, border, P, response, members, u, c, state, knots, levels, bint intercept,
                  double tol):
-        self.K, self.rows, self.border, self.P = K, rows, border, P
+        self.K, self.rows, self.border = K, rows, border
+        self.P, self.response = P, response
         self.base_members = members
         self.base_u, self.base_c, self.base_state = u, c, state
         self.knots, self.levels = knots, levels
@@ -112,11 +115,11 @@ cdef class LeaveOut:
         self.D = np.empty((MOST_PIVOTS, self.a))
         self.index = np.empty(MOST_PIVOTS, dtype=np.intp)
         self.paired = np.empty(MOST_PIVOTS, dtype=np.int8)
-        self.columns = np.empty((min(MOST_COLUMNS, max(self.a, 1)), self.a))
+        held = min(self.a, COLUMN_BYTES // (8 * self.a)) if self.a else 1
+        self.columns = np.empty((held, self.a))
         self.slot = np.full(self.a, -1, dtype=np.intp)
         self.slot_owner = np.full(self.columns.shape[0], -1, dtype=np.intp)
         self.scratch = np.empty((2, self.a))
-        self.small = np.empty(max(self.q, 1))
         cdef Py_ssize_t i
         for i in range(self.a):
             self.scale = max(self.scale, fabs(self.K[rows[i], rows[i]]))
@@ -220,12 +223,13 @@ cdef class LeaveOut:
                 best, who[0], side[0] = t, i, 1 if x > 0 else -1
         for r in range(self.size):
             i = self.members[r]
-            x = sign * self.drive[i]
-            t = best
-            if x > 0:
-                t = (self._box_high(i) - self.c[i]) / x
-            elif x < 0:
-                t = (self._box_low(i) - self.c[i]) / x
+            x = self.c[i] + reach * self.drive[i]
+            if x > self._box_high(i):
+                t = (self._box_high(i) - self.c[i]) / (sign * self.drive[i])
+            elif x < self._box_low(i):
+                t = (self._box_low(i) - self.c[i]) / (sign * self.drive[i])
+            else:
+                continue
             # A member that arrives just as the drive ends has arrived: no event.
             if t < best * (1.0 - 1e-12):
                 best, who[0], side[0] = max(t, 0.0), i, 0
@@ -463,7 +467,6 @@ cdef class LeaveOut:
         cdef int q = <int>self.q
         cdef int a = <int>self.a
         cdef int one = 1
-        cdef double zero = 0.0
         cdef double plus = 1.0
         cdef double minus = -1.0
         cdef bint member = self.base_state[k] % 2 == 1
@@ -472,17 +475,15 @@ cdef class LeaveOut:
             for i in range(self.a):
                 column[i] = self.K[self.rows[k], self.rows[i]]
             if q:
-                dgemv(b'N', &q, &q, &plus, <double*>&self.P[0, 0], &q,
-                      <double*>&self.border[k, 0], &one, &zero, &self.small[0], &one)
-                dgemv(b'T', &q, &a, &minus, <double*>&self.border[0, 0], &q, &self.small[0],
-                      &one, &plus, column, &one)
+                dgemv(b'T', &q, &a, &minus, <double*>&self.border[0, 0], &q,
+                      <double*>&self.response[k, 0], &one, &plus, column, &one)
             for r in range(self.base_members.shape[0]):
-                column[self.base_members[r]] = -self.small[r]
+                column[self.base_members[r]] = -self.response[k, r]
             return
         for r in range(self.base_members.shape[0]):
             if self.base_members[r] == k:
                 place = r
-        dgemv(b'T', &q, &a, &plus, <double*>&self.border[0, 0], &q, <double*>&self.P[place, 0],
-              &one, &zero, column, &one)
+        for i in range(self.a):
+            column[i] = self.response[i, place]
         for r in range(self.base_members.shape[0]):
             column[self.base_members[r]] = self.P[place, r]

@@ -237,7 +237,7 @@ class _Engine:
         u = np.clip(base.u, *base.limits)
         u[members] = problem.loss.knots[members, base.state[members] // 2]
         self._loop = LeaveOut(
-            problem.K, rows, self.border, self.P, self.position[members],
+            problem.K, rows, self.border, self.P, self.border @ self.P, self.position[members],
             u[rows], base.coef[rows], base.state[rows],
             problem.loss.knots[rows], base.levels[rows],
             problem.fit_intercept, tolerances.CROSSING * scale,
