@@ -97,8 +97,8 @@ cdef class LeaveOut:
     cdef double[::1] drive
     cdef readonly Py_ssize_t events
 
-    def __init__(self, K, rows, border, P, response, members, u, c, state, knots, levels, bint intercept,
-                 double tol):
+    def __init__(self, K, rows, border, P, response, members, u, c, state, knots, levels,
+                 bint intercept, double tol):
         self.K, self.rows, self.border = K, rows, border
         self.P, self.response = P, response
         self.base_members = members
