@@ -40,7 +40,6 @@ A number that is not finite makes both infinite.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
 from typing import Protocol
@@ -52,7 +51,7 @@ from ._core import _residuals, reference
 from .folds import IntArray
 from .intercept import canonical_intercept
 from .losses import FloatArray, PiecewiseLinear
-from .problem import Problem
+from .problem import Problem, row_weights
 from .smooth_judge import SmoothJudge
 from .smooth_losses import SmoothLoss
 
@@ -183,7 +182,7 @@ class PiecewiseLinearJudge:
         if self.table is not None:
             _residuals.intercepts(h, coef, C, self.table, own, tolerances.AT_BOUND, out)
             return out
-        for k, box in enumerate(self._boxes(C, own)):
+        for k, box in enumerate(C[:, None] * row_weights(self.weight, len(C), own)):
             levels = self.loss.coefficient_levels(box)
             out[k] = canonical_intercept(h[k], coef[k], levels, self.loss, box > 0)
         return out
@@ -204,18 +203,10 @@ class PiecewiseLinearJudge:
             totals = self.weight_max, self.weight_sum, self.fit_intercept
             _residuals.judge(h, coef, intercept, C, self.table, own, *totals, out)
             return out
-        for k, box in enumerate(self._boxes(C, own)):
+        for k, box in enumerate(C[:, None] * row_weights(self.weight, len(C), own)):
             found = reference.tally(h[k], coef[k], intercept[k], box, self.loss, self.fit_intercept)
             out[k] = found
         return out
-
-    def _boxes(self, C: FloatArray, own: IntArray) -> Iterator[FloatArray]:
-        """C_i of each solution's rows; zero for those that take no part."""
-        for k in range(len(C)):
-            box = C[k] * self.weight
-            if own[k] >= 0:
-                box[own[k]] = 0.0
-            yield box
 
 
 def judge_for(problem: Problem, left_out: IntArray | None = None) -> Judge:

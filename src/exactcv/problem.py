@@ -27,7 +27,23 @@ from .losses import FloatArray
 if TYPE_CHECKING:
     from .certificate import Judge
 
-__all__ = ["Grid", "OwnModel", "Problem", "Task"]
+__all__ = ["Grid", "OwnModel", "Problem", "Task", "row_weights"]
+
+
+def row_weights(weight: FloatArray, count: int, own: IntArray | None) -> FloatArray:
+    """Row weights of ``count`` solutions, each of which may leave out one more row (-1: none).
+
+    Examples
+    --------
+    >>> row_weights(np.ones(3), 2, np.array([1, -1]))
+    array([[1., 0., 1.],
+           [1., 1., 1.]])
+    """
+    weights = np.tile(weight, (count, 1))
+    if own is not None:
+        mine = np.flatnonzero(own >= 0)
+        weights[mine, own[mine]] = 0.0
+    return weights
 
 
 class OwnModel(Protocol):
@@ -92,7 +108,6 @@ class Task:
     grid: Grid
     want_decision: bool
     tol: float
-    n_threads: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def fold_Cs(self, fold: int) -> FloatArray:

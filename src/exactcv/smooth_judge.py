@@ -21,6 +21,7 @@ import numpy as np
 
 from .folds import IntArray
 from .losses import FloatArray
+from .problem import row_weights
 from .smooth_losses import SmoothLoss
 
 __all__ = ["SmoothJudge"]
@@ -58,7 +59,7 @@ class SmoothJudge:
         """The b that minimises sum_i C_i L_i(h_i + b): the root of its slope in b."""
         if not self.fit_intercept:
             return np.zeros(len(coef))
-        weight = self._weights(len(coef), own)
+        weight = row_weights(self.weight, len(coef), own)
         reach = 1.0 + np.abs(h).max(axis=1, initial=0.0)
         low, high = -1e3 * reach, 1e3 * reach
         b = np.zeros(len(coef))
@@ -85,7 +86,7 @@ class SmoothJudge:
         own: IntArray | None = None,
     ) -> FloatArray:
         """KKT violation, absolute duality gap and primal objective of each solution."""
-        box = self._weights(len(coef), own) * C[:, None]
+        box = row_weights(self.weight, len(coef), own) * C[:, None]
         used = box > 0
         u = h + intercept[:, None]
         s = -np.divide(coef, box, out=np.zeros_like(coef), where=used)
@@ -103,11 +104,3 @@ class SmoothJudge:
         out = np.column_stack([kkt, gap, primal])
         out[~np.isfinite(out).all(axis=1)] = np.inf
         return out
-
-    def _weights(self, count: int, own: IntArray | None) -> FloatArray:
-        """The row weights of each solution."""
-        weight = np.tile(self.weight, (count, 1))
-        if own is not None:
-            mine = np.flatnonzero(own >= 0)
-            weight[mine, own[mine]] = 0.0
-        return weight

@@ -153,7 +153,7 @@ def cross_validate(
         timings = {"kernel": perf_counter() - before_kernel}
         problem = Problem(K, data.y, data.weight, LOSS_BY_NAME[loss](data.y), fit_intercept, psd)
         problem = replace(problem, model=own_model(method, data.X, data.y, chosen_kernel))
-        task = Task(problem, folds, grid, want_decision, tol, n_threads, options)
+        task = Task(problem, folds, grid, want_decision, tol, options)
         ledger = Ledger(task)
         say(f"method {method!r}, {len(grid)} grid points, {len(folds)} folds")
         before_run = perf_counter()

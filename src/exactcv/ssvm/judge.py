@@ -19,6 +19,7 @@ import numpy as np
 
 from ..folds import IntArray
 from ..losses import FloatArray
+from ..problem import row_weights
 from .model import SmoothHinge
 
 __all__ = ["SmoothSVMJudge"]
@@ -60,7 +61,7 @@ class SmoothSVMJudge:
         b = np.zeros(len(h))
         if not self.fit_intercept:
             return b
-        weight = self._weights(len(h), own)
+        weight = row_weights(self.weight, len(h), own)
         for _ in range(ROUNDS):
             e, slack = self._pull(h, b, C, weight)
             step = (b - e.sum(axis=1)) / (1.0 + C * np.where(slack > 0, weight, 0.0).sum(axis=1))
@@ -78,7 +79,7 @@ class SmoothSVMJudge:
         own: IntArray | None = None,
     ) -> FloatArray:
         """KKT violation, absolute gap and the objective of each solution."""
-        weight = self._weights(len(h), own)
+        weight = row_weights(self.weight, len(h), own)
         e, slack = self._pull(h, intercept, C, weight)
         used = weight > 0
         if self.loss.features is None:
@@ -99,13 +100,6 @@ class SmoothSVMJudge:
         out[:, 2] = 0.5 * ridge + 0.5 * C * (weight * np.maximum(slack, 0.0) ** 2).sum(axis=1)
         out[~np.isfinite(out).all(axis=1), :2] = np.inf
         return out
-
-    def _weights(self, count: int, own: IntArray | None) -> FloatArray:
-        weight = np.tile(self.weight, (count, 1))
-        if own is not None:
-            which = np.flatnonzero(own >= 0)
-            weight[which, own[which]] = 0.0
-        return weight
 
     def _pull(
         self, h: FloatArray, b: FloatArray, C: FloatArray, weight: FloatArray

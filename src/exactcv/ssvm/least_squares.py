@@ -26,6 +26,7 @@ from scipy.linalg import eigh
 
 from ..folds import IntArray
 from ..losses import FloatArray
+from ..problem import row_weights
 
 if TYPE_CHECKING:
     from ..certificate import Judge
@@ -115,7 +116,7 @@ class SquaredJudge:
         """The best b for h = K coef: the weighted mean of y - h."""
         if not self.fit_intercept:
             return np.zeros(len(h))
-        weight = self._weights(len(h), own)
+        weight = row_weights(self.weight, len(h), own)
         return np.asarray((weight * (self.y - h)).sum(axis=1) / weight.sum(axis=1))
 
     def figures(
@@ -127,7 +128,7 @@ class SquaredJudge:
         own: IntArray | None = None,
     ) -> FloatArray:
         """KKT violation, absolute duality gap and primal objective of each solution."""
-        weight = self._weights(len(h), own)
+        weight = row_weights(self.weight, len(h), own)
         used, box = weight > 0, C[:, None] * weight
         u = h + intercept[:, None]
         miss = np.divide(coef, box, out=np.zeros_like(coef), where=used)
@@ -146,10 +147,3 @@ class SquaredJudge:
         out[:, 2] = 0.5 * fitted + 0.5 * (box * (self.y - u) ** 2).sum(axis=1)
         out[~np.isfinite(out).all(axis=1), :2] = np.inf
         return out
-
-    def _weights(self, count: int, own: IntArray | None) -> FloatArray:
-        weight = np.tile(self.weight, (count, 1))
-        if own is not None:
-            which = np.flatnonzero(own >= 0)
-            weight[which, own[which]] = 0.0
-        return weight
