@@ -15,7 +15,7 @@ again, and nothing copies the kernel matrix.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -93,6 +93,9 @@ class Grid:
     def __len__(self) -> int:
         return int(self.Cs.shape[0])
 
+    def part(self, points: IntArray) -> Grid:
+        return replace(self, Cs=self.Cs[points], lambdas=self.lambdas[points])
+
     def for_fold(self, n: int, n_train: int, leave_one_out: bool) -> FloatArray:
         if self.scale_with_fold and not leave_one_out:
             return self.Cs * (n / n_train)
@@ -109,6 +112,16 @@ class Task:
     want_decision: bool
     tol: float
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def part(self, points: IntArray, folds: IntArray) -> Task:
+        """The task of some grid points and some folds."""
+        every = self.folds
+        some = Folds(
+            every.n,
+            tuple(every.left_out[f] for f in folds),
+            tuple(every.test[f] for f in folds),
+        )
+        return replace(self, folds=some, grid=self.grid.part(points))
 
     def fold_Cs(self, fold: int) -> FloatArray:
         """C along the grid for one fold's problem (multiply by the row weights)."""

@@ -73,6 +73,8 @@ class CVResult:
     fold_error : (L, F)
     classes : (2,)
         The labels; positive decision values stand for ``classes[1]``.
+    y : (n,)
+        The labels of the rows as signs: +1 is ``classes[1]``.
     method, loss : str
     gamma : float or None
         The value used by the kernel.
@@ -103,6 +105,7 @@ class CVResult:
     pair_wrong: BoolArray
     fold_error: FloatArray
     classes: NDArray[Any]
+    y: FloatArray
     method: str
     loss: str
     gamma: float | None
@@ -218,6 +221,7 @@ def make_result(
         pair_decision=pair_decision,
         pair_wrong=wrong,
         fold_error=fold_error,
+        y=task.problem.y.copy(),
         scale_with_fold=task.grid.scale_with_fold,
         leave_one_out=folds.leave_one_out,
         fit_intercept=task.problem.fit_intercept,
