@@ -25,14 +25,18 @@ __version__ = _version("exactcv")
 
 __all__ = [
     "CVResult",
+    "ErrorCurveDisplay",
     "ExactCVError",
+    "HeatMapDisplay",
     "InputError",
     "InputTypeError",
     "Interrupted",
+    "LeftOutDisplay",
     "MemoryLimitError",
     "MissingExtraError",
     "NotExactWarning",
     "NotPSDWarning",
+    "RocDisplay",
     "SmoothSVC",
     "UnsupportedError",
     "__version__",
@@ -48,4 +52,9 @@ def __getattr__(name: str) -> object:
         from .smooth_svc import SmoothSVC
 
         return SmoothSVC
+    if name.endswith("Display"):
+        from . import displays
+
+        if name in displays.__all__:
+            return getattr(displays, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

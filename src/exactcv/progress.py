@@ -30,26 +30,35 @@ BAR_WIDTH = 30
 
 
 class Run:
-    """One cross-validation that may be followed: what it does now, and its ledger once it has one.
+    """One cross-validation that may be followed: what it does now, and its ledgers.
 
     Without a ``Progress`` behind it, it is a place to put things that nobody looks at.
+
+    Attributes
+    ----------
+    parts : int
+        How many ledgers there will be: one, or one for each pair of classes.
     """
 
     def __init__(self, progress: Progress | None = None):
         self._progress = progress
-        self.ledger: Ledger | None = None
+        self._ledgers: list[Ledger] = []
+        self.parts = 1
 
     def say(self, stage: str) -> None:
         """Tell what starts now."""
         if self._progress is not None:
             self._progress.say(stage)
 
-    def counts(self) -> tuple[int, int]:
-        """(grid point, fold) slots that are settled, and all of them."""
-        if self.ledger is None:
-            return 0, 0
-        how = self.ledger.how
-        return int(np.count_nonzero(how)), how.size
+    def follow(self, ledger: Ledger) -> None:
+        """Look at this ledger from now on."""
+        if self._progress is not None:
+            self._ledgers.append(ledger)
+
+    def fraction(self) -> float:
+        """Which part of the (grid point, fold) slots is settled."""
+        shares = [np.count_nonzero(one.how) / max(one.how.size, 1) for one in list(self._ledgers)]
+        return float(sum(shares)) / self.parts
 
 
 class Progress:
@@ -117,9 +126,8 @@ class Progress:
     def fraction(self) -> float:
         """Which part of the job is done; every run counts the same."""
         with self._lock:
-            parts, ended = [run.counts() for run in self._open], self._ended
-        now = sum(done / total for done, total in parts if total)
-        return min((ended + now) / self._runs, 1.0)
+            now = sum(run.fraction() for run in self._open) + self._ended
+        return min(now / self._runs, 1.0)
 
     def _watch(self) -> None:
         while not self._stop.wait(LOOK_EVERY):

@@ -171,7 +171,8 @@ def cross_validate(
             task = Task(problem, folds, grid, want_decision, tol, options)
             run.say(f"method {method!r}, {len(grid)} grid points, {len(folds)} folds")
             before_run = perf_counter()
-            run.ledger = ledger = Ledger(task)
+            ledger = Ledger(task)
+            run.follow(ledger)
             stats = dict(get_method(method).run(task, ledger, workers))
             seconds = perf_counter() - before_run
     except KeyboardInterrupt as stop:
@@ -186,9 +187,7 @@ def cross_validate(
     return make_result(task, ledger, certificate, stats, timings, **facts)
 
 
-def _interrupted(
-    ledger: Ledger, timings: dict[str, float], facts: dict[str, Any]
-) -> Interrupted:
+def _interrupted(ledger: Ledger, timings: dict[str, float], facts: dict[str, Any]) -> Interrupted:
     """What is complete, as a result of its own."""
     points, folds = ledger.complete()
     what = f"{len(points)} of {len(ledger.task.grid)} grid points"
