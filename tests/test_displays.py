@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 import exactcv
 from exactcv import displays
-from exactcv.overview import LeftOut, overview
+from exactcv.overview import LeftOutRows, overview
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -114,7 +114,7 @@ def test_several_classes(result: exactcv.CVResult) -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(3, size=30)
     decision = rng.normal(size=(30, 3)) + np.eye(3)[truth]
-    left_out = LeftOut(
+    left_out = LeftOutRows(
         row=np.arange(30), truth=truth, predicted=decision.argmax(axis=1), decision=decision
     )
     it = replace(overview(result), classes=np.array(["a", "b", "c"]), left_out=left_out)

@@ -11,7 +11,7 @@ import pytest
 
 import exactcv
 from exactcv import NotExactWarning, report
-from exactcv.overview import LeftOut, Overview, overview
+from exactcv.overview import LeftOutRows, Overview, overview
 
 
 def make(
@@ -29,13 +29,14 @@ def make(
         "gammas": np.asarray(gammas, dtype=float),
         "error": error,
         "se": np.full(error.shape, 0.01),
+        "n_errors": np.round(error * n).astype(int),
         "at_bound": np.full(error.shape, 0.2),
         "kkt": np.full(error.shape, 1e-12),
         "gap": np.full(error.shape, 1e-13),
         "best": best,
         "one_se": best,
         "chosen": best,
-        "left_out": LeftOut(
+        "left_out": LeftOutRows(
             row=np.arange(n), truth=truth, predicted=np.where(wrong, 1 - truth, truth)
         ),
         "classes": np.array(["no", "yes"]),
@@ -160,7 +161,7 @@ def test_balanced_leave_one_out_is_explained_from_real_data() -> None:
 def test_the_majority_class(n_wrong: int, expected: bool) -> None:
     truth = (np.arange(40) < 10).astype(int)
     predicted = np.where(np.arange(40) < n_wrong, 1 - truth, truth)
-    left_out = LeftOut(row=np.arange(40), truth=truth, predicted=predicted)
+    left_out = LeftOutRows(row=np.arange(40), truth=truth, predicted=predicted)
     it = make([0.5, n_wrong / 40, 0.6], left_out=left_out)
     assert kinds(it) == (["majority"] if expected else [])
     if expected:
@@ -171,14 +172,14 @@ def test_the_majority_class(n_wrong: int, expected: bool) -> None:
 
 def test_the_majority_explains_an_edge_at_strong_regularisation() -> None:
     truth = (np.arange(40) < 10).astype(int)
-    left_out = LeftOut(row=np.arange(40), truth=truth, predicted=np.zeros(40, dtype=int))
+    left_out = LeftOutRows(row=np.arange(40), truth=truth, predicted=np.zeros(40, dtype=int))
     assert kinds(make([0.25, 0.3, 0.3], left_out=left_out)) == ["majority"]
     assert kinds(make([0.3, 0.3, 0.25], left_out=left_out)) == ["edge_C", "majority"]
 
 
 def test_one_class_tested_is_no_majority() -> None:
     truth = np.zeros(40, dtype=int)
-    left_out = LeftOut(row=np.arange(40), truth=truth, predicted=truth)
+    left_out = LeftOutRows(row=np.arange(40), truth=truth, predicted=truth)
     assert kinds(make([0.2, 0.0, 0.1], left_out=left_out)) == []
 
 

@@ -22,11 +22,11 @@ from .tolerances import TIE
 if TYPE_CHECKING:
     from .result import CVResult
 
-__all__ = ["LeftOut", "Overview", "join", "of_result", "overview"]
+__all__ = ["LeftOutRows", "Overview", "join", "of_result", "overview"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeftOut:
+class LeftOutRows:
     """What became of the left-out rows at the chosen point; one entry for each (row, fold) pair.
 
     Attributes
@@ -63,12 +63,12 @@ class Overview:
     Cs, lambdas : (L,)
     gammas : (G,)
         NaN where the kernel has none.
-    error, se, at_bound, kkt, gap : (G, L)
+    error, se, n_errors, at_bound, kkt, gap : (G, L)
         As in ``CVResult``; of several classes the error is that of the votes.
     best, one_se, chosen : (int, int)
         Indices (gamma, C) of the least error (or the best score), of the smallest C within one
         standard error of it, and of the point that was taken.
-    left_out : LeftOut
+    left_out : LeftOutRows
         At the chosen point.
     score, scoring : (G, L) or None, str or None
         If something else than the error was minimised: larger is better.
@@ -83,13 +83,14 @@ class Overview:
     gammas: FloatArray
     error: FloatArray
     se: FloatArray
+    n_errors: IntArray
     at_bound: FloatArray
     kkt: FloatArray
     gap: FloatArray
     best: tuple[int, int]
     one_se: tuple[int, int]
     chosen: tuple[int, int]
-    left_out: LeftOut
+    left_out: LeftOutRows
     classes: NDArray[Any]
     n_rows: int
     n_folds: int
@@ -118,9 +119,6 @@ class Overview:
         counts = np.bincount(self.left_out.truth, minlength=len(self.classes))
         return np.asarray(counts / max(self.n_tested, 1))
 
-    def n_errors(self, point: tuple[int, int]) -> int:
-        return round(float(self.error[point]) * self.n_tested)
-
 
 def overview(source: Any) -> Overview:
     """The overview of a result, of a list of results (one a gamma), or of a fitted estimator."""
@@ -146,6 +144,7 @@ def of_result(result: CVResult, point: int | None = None) -> Overview:
         gammas=np.array([np.nan if result.gamma is None else result.gamma]),
         error=result.error[None],
         se=result.se[None],
+        n_errors=result.n_errors[None],
         at_bound=result.at_bound[None],
         kkt=certificate.kkt[None],
         gap=certificate.gap[None],
@@ -170,14 +169,14 @@ def of_result(result: CVResult, point: int | None = None) -> Overview:
     )
 
 
-def _left_out(result: CVResult, l: int) -> LeftOut:
+def _left_out(result: CVResult, l: int) -> LeftOutRows:
     truth = (result.y[result.test_row] > 0).astype(np.intp)
     wrong, decision = result.pair_wrong[l], None
     predicted = np.where(wrong, 1 - truth, truth)
     if result.pair_decision is not None:
         decision = result.pair_decision[l]
         predicted[np.abs(decision) <= TIE] = -1
-    return LeftOut(row=result.test_row, truth=truth, predicted=predicted, decision=decision)
+    return LeftOutRows(row=result.test_row, truth=truth, predicted=predicted, decision=decision)
 
 
 def join(parts: Sequence[Overview]) -> Overview:
@@ -190,7 +189,7 @@ def join(parts: Sequence[Overview]) -> Overview:
     parts = [parts[k] for k in order]
     stacked: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("gammas", "error", "se", "at_bound", "kkt", "gap")
+        for name in ("gammas", "error", "se", "n_errors", "at_bound", "kkt", "gap")
     }
     best = _least(parts)
     g = best[0]

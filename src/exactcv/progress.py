@@ -273,16 +273,22 @@ class RichBar:
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
+        from rich.table import Column
 
         self._bar = Progress(
             TextColumn("exactcv"),
-            BarColumn(BAR_WIDTH),
+            BarColumn(20),
             TaskProgressColumn(),
             TimeElapsedColumn(),
-            TextColumn("left"),
             TimeRemainingColumn(),
-            TextColumn("{task.description}", markup=False),
+            # The only column that gives way in a narrow window.
+            TextColumn(
+                "{task.description}",
+                markup=False,
+                table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+            ),
             console=Console(file=out),
+            expand=True,
         )
         self._task = self._bar.add_task("", total=1.0)
         self._bar.start()

@@ -90,7 +90,7 @@ def where(it: Overview, point: tuple[int, int]) -> str:
 def _figures(it: Overview, point: tuple[int, int]) -> str:
     error, se = it.error[point], it.se[point]
     spread = "" if np.isnan(se) else f" +- {se:.4f}"
-    return f"{error:.4f}{spread} ({it.n_errors(point)} of {it.n_tested} wrong)"
+    return f"{error:.4f}{spread} ({it.n_errors[point]} of {it.n_tested} wrong)"
 
 
 def _point(it: Overview, point: tuple[int, int]) -> str:
@@ -270,7 +270,7 @@ def curve_table(source: Any, n_rows: int = 13, width: int = 30) -> str:
         marks = [name for name, at in named.items() if at == (g, l)]
         lines.append(
             f"{it.lambdas[l]:>10.4g} {it.Cs[l]:>10.4g} {it.error[g, l]:>7.4f} "
-            f"{it.se[g, l]:>7.4f} {it.n_errors((g, l)):>6d}  {bar:<{width}} {', '.join(marks)}"
+            f"{it.se[g, l]:>7.4f} {it.n_errors[g, l]:>6d}  {bar:<{width}} {', '.join(marks)}"
         )
     if len(shown) < len(it.Cs):
         lines.append(f"({len(shown)} of the {len(it.Cs)} grid points)")
