@@ -43,6 +43,7 @@ __all__ = [
     "cross_validate",
     "datasets",
     "methods",
+    "write_html",
 ]
 
 
@@ -52,6 +53,10 @@ def __getattr__(name: str) -> object:
         from .smooth_svc import SmoothSVC
 
         return SmoothSVC
+    if name == "write_html":
+        from .html_report import write_html
+
+        return write_html
     if name.endswith("Display"):
         from . import displays
 

@@ -159,6 +159,7 @@ def of_result(result: CVResult, point: int | None = None) -> Overview:
         fit_intercept=result.fit_intercept,
         method=result.method,
         loss=result.loss,
+        kernel=result.kernel,
         scale_with_fold=result.scale_with_fold,
         settled={name: result.stats.get(name, 0) for name in HOW},
         exact=certificate.exact,

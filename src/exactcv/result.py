@@ -76,7 +76,7 @@ class CVResult(Presented):
         The labels; positive decision values stand for ``classes[1]``.
     y : (n,)
         The labels of the rows as signs: +1 is ``classes[1]``.
-    method, loss : str
+    method, loss, kernel : str
     gamma : float or None
         The value used by the kernel.
     scale_with_fold : bool
@@ -109,6 +109,7 @@ class CVResult(Presented):
     y: FloatArray
     method: str
     loss: str
+    kernel: str
     gamma: float | None
     scale_with_fold: bool
     leave_one_out: bool

@@ -156,6 +156,7 @@ def cross_validate(
     folds = inputs.check_folds(cv, data, groups, random_state)
     check_support(method, folds, fit_intercept)
     facts: dict[str, Any] = {"classes": data.classes, "method": method, "loss": loss}
+    facts["kernel"] = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
 
     ledger = None
     try:
