@@ -69,7 +69,7 @@ def cross_validate(
     kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"} or callable
         A callable is called once, as ``kernel(X, X)``.
     gamma : float, "median", "scale" or "auto"
-        "median": 1 / median squared distance of all pairs of rows (the mean if the median is 0).
+        "median": 1 / median squared distance of all pairs of rows that differ.
         "scale" and "auto" as in scikit-learn.  All three are worked out once, on all rows, so
         the kernel is the same in every fold.
     degree, coef0 : int, float
