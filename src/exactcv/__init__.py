@@ -1,5 +1,6 @@
 """Exact leave-one-out and k-fold cross-validation of kernel SVMs, with certificates."""
 
+from importlib import import_module
 from importlib.metadata import version as _version
 
 from . import datasets
@@ -23,6 +24,7 @@ from .validate import cross_validate
 __version__ = _version("exactcv")
 
 __all__ = [
+    "SVCCV",
     "CVResult",
     "ExactCVError",
     "InputError",
@@ -40,10 +42,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Estimators are imported when first asked for: scikit-learn takes most of a second."""
-    if name == "SmoothSVC":
-        from .smooth_svc import SmoothSVC
+# Estimators are imported when first asked for: scikit-learn takes most of a second.
+_LAZY = {"SVCCV": "svc_cv", "SmoothSVC": "smooth_svc"}
 
-        return SmoothSVC
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        return getattr(import_module(f".{_LAZY[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -81,7 +81,7 @@ def leave_one_out_folds(n: int) -> Folds:
 
 
 def make_folds(
-    cv: Any, X: Any, y: NDArray[Any], groups: Any = None, random_state: Any = None
+    cv: Any, X: Any, y: NDArray[Any], groups: Any = None, random_state: Any = None, **more: Any
 ) -> Folds:
     """Folds from "loo", a number, a splitter or an iterable of (train, test) pairs.
 
@@ -90,7 +90,7 @@ def make_folds(
     cv : "loo", int, splitter or iterable
         An int k means ``StratifiedKFold(k)``, shuffled only if ``random_state`` is given; None
         means 5, as in scikit-learn.  Pairs hold row numbers or boolean masks.
-    X, y, groups : array-like
+    X, y, groups, **more : array-like
         Handed to the splitter.
     random_state : int, RandomState or None
 
@@ -121,7 +121,7 @@ def make_folds(
     if isinstance(cv, type):
         raise InputTypeError(f"cv is the class {cv.__name__}; make one: {cv.__name__}(...)")
     if hasattr(cv, "split"):
-        return _collect(_splits(cv, X, y, groups), n)
+        return _collect(_splits(cv, X, y, groups, more), n)
     if not isinstance(cv, Iterable):
         raise InputTypeError(f"cv has type {type(cv).__name__}; {_VALID_CV}")
     return _collect(cv, n)
@@ -151,10 +151,10 @@ def _stratified(cv: Any, n: int, random_state: Any) -> StratifiedKFold:
     return StratifiedKFold(int(cv), shuffle=random_state is not None, random_state=random_state)
 
 
-def _splits(cv: Any, X: Any, y: NDArray[Any], groups: Any) -> Iterable[Any]:
+def _splits(cv: Any, X: Any, y: NDArray[Any], groups: Any, more: dict[str, Any]) -> Iterable[Any]:
     """The splitter's pairs; its own complaints become ours."""
     try:
-        yield from cv.split(X, y, groups)
+        yield from cv.split(X, y, groups, **more)
     except ValueError as error:
         raise InputError(f"cv={cv!r} cannot split these data: {error}") from error
 

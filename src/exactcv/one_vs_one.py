@@ -142,6 +142,10 @@ class PairResults:
         """(L, T): the class with most votes."""
         return most_votes(self.votes)
 
+    def labels_at(self, l: int) -> IntArray:
+        """(T,): the same at one grid point."""
+        return most_votes(self.votes[l])
+
 
 def cross_validate_pairs(task: ManyClasses, workers: Workers) -> PairResults:
     """Cross-validate every pair, and let them vote.

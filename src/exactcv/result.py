@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["CVResult", "make_result", "share_at_bound"]
+__all__ = ["CVResult", "make_result", "share_at_bound", "standard_error"]
 
 BoolArray = NDArray[np.bool_]
 
@@ -188,7 +188,7 @@ def make_result(
     sizes = np.diff(folds.offsets)
     fold_error = np.add.reduceat(wrong, folds.offsets[:-1], axis=1, dtype=float) / sizes
     n_errors = wrong.sum(axis=1)
-    error, se = n_errors / wrong.shape[1], _standard_error(fold_error)
+    error, se = n_errors / wrong.shape[1], standard_error(fold_error)
     # A grid point that misses the tolerance is not chosen while there is another.
     short = np.isin(np.arange(len(Cs)), [l for l, _ in certificate.unresolved])
     best = int(np.lexsort((Cs, n_errors, short))[0])
@@ -225,7 +225,8 @@ def make_result(
     )
 
 
-def _standard_error(fold_error: FloatArray) -> FloatArray:
+def standard_error(fold_error: FloatArray) -> FloatArray:
+    """Of the mean over folds (the last axis); NaN for a single fold."""
     n_folds = fold_error.shape[1]
     if n_folds < 2:
         return np.full(len(fold_error), np.nan)

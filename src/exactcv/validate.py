@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 from . import inputs
-from .certificate import Certificate
-from .exceptions import NotExactWarning, UnsupportedError
+from .certificate import Certificate, warn_if_short
+from .exceptions import UnsupportedError
 from .kernels import KernelFunction, check_psd, kernel_matrix
 from .ledger import Ledger
 from .methods import check_loss, check_support, get_method, own_model
@@ -20,7 +19,7 @@ from .problem import Problem, Task
 from .result import CVResult, make_result
 from .smooth_losses import LOSS_BY_NAME
 
-__all__ = ["cross_validate"]
+__all__ = ["check_options", "cross_validate", "reporter"]
 
 OUTPUTS = ("error", "decision")
 
@@ -134,9 +133,9 @@ def cross_validate(
     fit_intercept = inputs.check_flag("fit_intercept", fit_intercept)
     want_decision = inputs.check_choice("output", output, OUTPUTS) == "decision"
     tol = inputs.check_positive("tol", tol)
-    options = _check_options(method, method_options)
+    options = check_options(method, method_options)
     n_threads = inputs.check_n_threads(n_jobs)
-    say = _reporter(inputs.check_flag("progress", progress))
+    say = reporter(inputs.check_flag("progress", progress))
     data = inputs.read_data(X, y, chosen_kernel, sample_weight, class_weight, memory_limit)
     grid = inputs.make_grid(Cs, lambdas, len(data.y))
     folds = inputs.check_folds(cv, data, groups, random_state)
@@ -173,7 +172,7 @@ def cross_validate(
     )
 
 
-def _check_options(method: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
+def check_options(method: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
     """The options as the method wants them; most methods have none."""
     check = getattr(get_method(method), "check_options", None)
     if check is not None:
@@ -183,7 +182,9 @@ def _check_options(method: str, given: Mapping[str, Any] | None) -> dict[str, An
     return {}
 
 
-def _reporter(on: bool) -> Any:
+def reporter(on: bool) -> Callable[[str], None]:
+    """Says what is going on, or nothing."""
+
     def say(text: str) -> None:
         if on:
             print(f"exactcv: {text}", file=sys.stderr, flush=True)
@@ -203,15 +204,5 @@ def _split_time(
 def _certify(ledger: Ledger) -> Certificate:
     """The ledger's verdict, said aloud when it is not good."""
     certificate = ledger.certificate()
-    if certificate.unresolved:
-        least = min(ledger.task.grid.Cs[l] for l, _ in certificate.unresolved)
-        warnings.warn(
-            f"{len(certificate.unresolved)} of {ledger.kkt.size} solutions, from C={least:g} on, "
-            f"do not meet tol={certificate.tol:g} (KKT violation to {certificate.kkt.max():.1e}, "
-            f"relative gap to {certificate.gap.max():.1e}); they are beyond the accuracy of "
-            "float64 or of the method: standardise the features, leave out the largest C, or "
-            "raise tol; see result.certificate.unresolved",
-            NotExactWarning,
-            stacklevel=3,
-        )
+    warn_if_short(certificate, ledger.task.grid.Cs, ledger.kkt.size, stacklevel=4)
     return certificate
