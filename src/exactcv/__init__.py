@@ -1,5 +1,6 @@
 """Exact leave-one-out and k-fold cross-validation of kernel SVMs, with certificates."""
 
+from importlib import import_module
 from importlib.metadata import version as _version
 
 from . import datasets
@@ -24,6 +25,7 @@ from .validate import cross_validate
 __version__ = _version("exactcv")
 
 __all__ = [
+    "SVCCV",
     "CVResult",
     "ErrorCurveDisplay",
     "ExactCVError",
@@ -47,19 +49,23 @@ __all__ = [
 ]
 
 
+# Imported when first asked for: scikit-learn takes most of a second.
+_LAZY = {
+    "ErrorCurveDisplay": "displays",
+    "HeatMapDisplay": "displays",
+    "LeftOutDisplay": "displays",
+    "RocDisplay": "displays",
+    "SVCCV": "svc_cv",
+    "SmoothSVC": "smooth_svc",
+    "write_html": "html_report",
+}
+
+
 def __getattr__(name: str) -> object:
-    """Estimators are imported when first asked for: scikit-learn takes most of a second."""
-    if name == "SmoothSVC":
-        from .smooth_svc import SmoothSVC
-
-        return SmoothSVC
-    if name == "write_html":
-        from .html_report import write_html
-
-        return write_html
-    if name.endswith("Display"):
-        from . import displays
-
-        if name in displays.__all__:
-            return getattr(displays, name)
+    if name in _LAZY:
+        return getattr(import_module(f".{_LAZY[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -119,7 +119,7 @@ class ErrorCurveDisplay(_Display):
             error=it.error[g],
             se=it.se[g],
             best=it.best[1],
-            one_se=it.one_se[1] if it.one_se[0] == g else None,
+            one_se=it.one_se[1] if it.one_se is not None and it.one_se[0] == g else None,
             label="left-out error" + several,
         )
 
@@ -173,6 +173,7 @@ class HeatMapDisplay(_Display):
     gammas, Cs : (G,), (L,)
     values : (G, L)
     best, one_se : (int, int)
+        ``one_se`` may be None.
     quantity : str
         What the values are.
 
@@ -189,7 +190,7 @@ class HeatMapDisplay(_Display):
         Cs: FloatArray,
         values: FloatArray,
         best: tuple[int, int],
-        one_se: tuple[int, int],
+        one_se: tuple[int, int] | None,
         quantity: str = "left-out error",
     ):
         self.gammas, self.Cs, self.values = gammas, Cs, values
@@ -230,7 +231,9 @@ class HeatMapDisplay(_Display):
         ax.legend()
         return self
 
-    def _mark(self, point: tuple[int, int], marker: str, label: str) -> Any:
+    def _mark(self, point: tuple[int, int] | None, marker: str, label: str) -> Any:
+        if point is None:
+            return None
         (artist,) = self.ax_.plot(
             self.Cs[point[1]], self.gammas[point[0]], marker, markersize=8, color="white",
             markeredgecolor="black", fillstyle="full" if marker == "o" else "none", label=label,
@@ -366,7 +369,8 @@ def roc_curves(it: Overview) -> list[tuple[str, FloatArray, FloatArray, float]]:
 def _need_decision(it: Overview) -> FloatArray:
     if it.left_out.decision is None:
         raise InputError(
-            "this plot needs the left-out decision values: cross_validate(..., output='decision')"
+            "this plot needs the left-out decision values: cross_validate(..., output='decision') "
+            "or SVCCV(..., store_cv_results=True)"
         )
     return it.left_out.decision
 

@@ -156,13 +156,14 @@ def _card(title: str, *content: Any, cls: str = "card") -> Markup:
 
 def _curve(it: Overview) -> Markup:
     several = f", gamma = {it.gammas[it.best[0]]:.4g}" if len(it.gammas) > 1 else ""
-    key = charts.legend(
+    words = [
         ("line", "left-out error"),
         ("area", "one standard error"),
         ("best", "least error" if it.score is None else "best score"),
-        ("one-se", "1-SE rule"),
-    )
-    return _card("Error curve" + several, charts.error_curve(it), key)
+    ]
+    if it.one_se is not None:
+        words.append(("one-se", "1-SE rule"))
+    return _card("Error curve" + several, charts.error_curve(it), charts.legend(*words))
 
 
 def _map(it: Overview) -> Markup | None:

@@ -21,8 +21,9 @@ from .tolerances import TIE
 
 if TYPE_CHECKING:
     from .result import CVResult
+    from .tuning import Tuned, Tuning
 
-__all__ = ["LeftOutRows", "Overview", "join", "of_result", "overview"]
+__all__ = ["LeftOutRows", "Overview", "join", "of_result", "of_tuned", "overview"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,7 @@ class Overview:
         As in ``CVResult``; of several classes the error is that of the votes.
     best, one_se, chosen : (int, int)
         Indices (gamma, C) of the least error (or the best score), of the smallest C within one
-        standard error of it, and of the point that was taken.
+        standard error of it (None if that was not worked out), and of the point that was taken.
     left_out : LeftOutRows
         At the chosen point.
     score, scoring : (G, L) or None, str or None
@@ -88,7 +89,7 @@ class Overview:
     kkt: FloatArray
     gap: FloatArray
     best: tuple[int, int]
-    one_se: tuple[int, int]
+    one_se: tuple[int, int] | None
     chosen: tuple[int, int]
     left_out: LeftOutRows
     classes: NDArray[Any]
@@ -180,6 +181,50 @@ def _left_out(result: CVResult, l: int) -> LeftOutRows:
     return LeftOutRows(row=result.test_row, truth=truth, predicted=predicted, decision=decision)
 
 
+def of_tuned(
+    tuning: Tuning, tuned: Tuned, *, left_out: LeftOutRows, n_rows: int, seconds: float
+) -> Overview:
+    """The overview of a tuned estimator; ``left_out`` at the chosen point."""
+    certificate, curves = tuned.certificate, tuned.curves
+    by_curve = {
+        name: np.array([getattr(curve, name) for curve in curves])
+        for name in ("error", "se", "n_errors", "at_bound")
+    }
+    figures = {
+        name: getattr(certificate, name).reshape(tuned.score.shape) for name in ("kkt", "gap")
+    }
+    scoring = None if tuning.scorer.call is None else tuning.scorer.name
+    kernel = tuning.kernels[0].name
+    return Overview(
+        Cs=tuning.grid.Cs,
+        lambdas=tuning.grid.lambdas,
+        gammas=tuned.gammas,
+        best=tuned.best,
+        one_se=tuned.one_se,
+        chosen=(tuned.kernel, tuned.point),
+        left_out=left_out,
+        classes=tuning.classes,
+        n_rows=n_rows,
+        n_folds=len(tuning.folds),
+        leave_one_out=tuning.folds.leave_one_out,
+        fit_intercept=tuning.fit_intercept,
+        method=tuning.method,
+        loss=tuning.loss,
+        kernel=kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable"),
+        scale_with_fold=tuning.grid.scale_with_fold,
+        score=None if scoring is None else tuned.score,
+        scoring=None if scoring is None else getattr(scoring, "__name__", str(scoring)),
+        settled={name: sum(curve.stats[name] for curve in curves) for name in HOW},
+        exact=certificate.exact,
+        convex=certificate.convex,
+        unresolved=len(certificate.unresolved),
+        tol=certificate.tol,
+        timings={"total": seconds},
+        **by_curve,
+        **figures,
+    )
+
+
 def join(parts: Sequence[Overview]) -> Overview:
     """One overview of runs that differ in gamma alone."""
     first = parts[0]
@@ -197,7 +242,7 @@ def join(parts: Sequence[Overview]) -> Overview:
     return replace(
         parts[g],
         best=best,
-        one_se=(g, parts[g].one_se[1]),
+        one_se=_moved(parts[g].one_se, g),
         chosen=(g, parts[g].chosen[1]),
         settled={name: sum(part.settled[name] for part in parts) for name in first.settled},
         exact=all(part.exact for part in parts),
@@ -206,6 +251,10 @@ def join(parts: Sequence[Overview]) -> Overview:
         timings={name: sum(part.timings[name] for part in parts) for name in first.timings},
         **stacked,
     )
+
+
+def _moved(point: tuple[int, int] | None, g: int) -> tuple[int, int] | None:
+    return None if point is None else (g, point[1])
 
 
 def _least(parts: Sequence[Overview]) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 
@@ -22,7 +22,7 @@ import numpy as np
 if TYPE_CHECKING:
     from .ledger import Ledger
 
-__all__ = ["Progress", "Run", "following"]
+__all__ = ["Progress", "Run", "following", "job"]
 
 LOOK_EVERY = 0.1  # seconds
 LINE_EVERY = 2.0  # seconds between lines of text, at the least
@@ -162,6 +162,11 @@ def following(progress: bool | Progress) -> Iterator[Run]:
             yield run
     else:
         yield Run()
+
+
+def job(on: bool, runs: int) -> AbstractContextManager[bool | Progress]:
+    """A progress for several runs, to be handed to each as its ``progress``; False if not on."""
+    return Progress(runs) if on else nullcontext(False)
 
 
 # ---- screens -----------------------------------------------------------------------------------

@@ -57,7 +57,9 @@ def heading(it: Overview) -> str:
 
 def _parts(it: Overview) -> list[tuple[str, str]]:
     first = "least error" if it.score is None else "best score"
-    parts = [(first, _point(it, it.best)), ("1-SE rule", _one_se(it))]
+    parts = [(first, _point(it, it.best))]
+    if it.one_se is not None:
+        parts.append(("1-SE rule", _one_se(it, it.one_se)))
     if it.chosen not in (it.best, it.one_se):
         parts.append(("taken", _point(it, it.chosen)))
     parts.append(("certificate", certificate_text(it)))
@@ -100,10 +102,10 @@ def _point(it: Overview, point: tuple[int, int]) -> str:
     return f"{score} at {where(it, point)}; left-out error {_figures(it, point)}"
 
 
-def _one_se(it: Overview) -> str:
-    if it.one_se == it.best:
+def _one_se(it: Overview, point: tuple[int, int]) -> str:
+    if point == it.best:
         return "the same point: no smaller C is within one standard error of it"
-    return f"{_point(it, it.one_se)}, the smallest C within one standard error of the best"
+    return f"{_point(it, point)}, the smallest C within one standard error of the best"
 
 
 def certificate_text(it: Overview) -> str:
@@ -262,7 +264,8 @@ def curve_table(source: Any, n_rows: int = 13, width: int = 30) -> str:
     named = {"best": it.best, "1-SE": it.one_se, "taken": it.chosen}
     if it.chosen in (it.best, it.one_se):
         del named["taken"]
-    shown = np.unique(np.append(even, [l for at, l in named.values() if at == g]))
+    points = [point for point in named.values() if point is not None and point[0] == g]
+    shown = np.unique(np.append(even, [l for _, l in points]))
     top = max(float(it.error[g].max()), 1e-12)
     lines = [f"{'lambda':>10} {'C':>10} {'error':>7} {'+- se':>7} {'wrong':>6}"]
     for l in shown:

@@ -21,7 +21,7 @@ from .tolerances import AT_BOUND, TIE
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CVResult", "make_result"]
+__all__ = ["CVResult", "make_result", "share_at_bound", "standard_error"]
 
 BoolArray = NDArray[np.bool_]
 
@@ -161,7 +161,7 @@ def make_result(
     sizes = np.diff(folds.offsets)
     fold_error = np.add.reduceat(wrong, folds.offsets[:-1], axis=1, dtype=float) / sizes
     n_errors = wrong.sum(axis=1)
-    error, se = n_errors / wrong.shape[1], _standard_error(fold_error)
+    error, se = n_errors / wrong.shape[1], standard_error(fold_error)
     # A grid point that misses the tolerance is not chosen while there is another.
     short = np.isin(np.arange(len(Cs)), [l for l, _ in certificate.unresolved])
     best = int(np.lexsort((Cs, n_errors, short))[0])
@@ -182,7 +182,7 @@ def make_result(
         objective=ledger.objective,
         coef=ledger.coef,
         intercept=ledger.intercept,
-        at_bound=_share_at_bound(task, ledger.coef),
+        at_bound=share_at_bound(task, ledger.coef),
         certificate=certificate,
         stats=stats | ledger.counts(),
         timings=timings,
@@ -199,7 +199,8 @@ def make_result(
     )
 
 
-def _standard_error(fold_error: FloatArray) -> FloatArray:
+def standard_error(fold_error: FloatArray) -> FloatArray:
+    """Of the mean over folds (the last axis); NaN for a single fold."""
     n_folds = fold_error.shape[1]
     if n_folds < 2:
         return np.full(len(fold_error), np.nan)
@@ -233,7 +234,8 @@ def _grouped(folds: Folds) -> tuple[IntArray, IntArray, IntArray]:
     return rows, starts, order
 
 
-def _share_at_bound(task: Task, coef: FloatArray) -> FloatArray:
+def share_at_bound(task: Task, coef: FloatArray) -> FloatArray:
+    """Share of the rows with some weight whose coefficient is at its bound."""
     used = task.problem.weight > 0
     box = task.grid.Cs[:, None] * task.problem.weight[used]
     share: FloatArray = (np.abs(coef[:, used]) >= box * (1.0 - AT_BOUND)).mean(axis=1)

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 from . import inputs
-from .certificate import Certificate
-from .exceptions import Interrupted, NotExactWarning, UnsupportedError
+from .certificate import Certificate, warn_if_short
+from .exceptions import Interrupted, UnsupportedError
 from .kernels import KernelFunction, check_psd, kernel_matrix
 from .ledger import Ledger
-from .losses import hinge
 from .methods import check_loss, check_support, get_method, own_model
 from .parallel import Workers
 from .problem import Problem, Task
 from .progress import Progress, following
 from .result import CVResult, make_result
-from .smooth_losses import SMOOTH_LOSSES
+from .smooth_losses import LOSS_BY_NAME
 
-__all__ = ["cross_validate"]
+__all__ = ["check_options", "cross_validate"]
 
 OUTPUTS = ("error", "decision")
-# The squared loss comes with its method's own model, which the hinge only stands in for.
-LOSS_BY_NAME: dict[str, Any] = {"hinge": hinge, "squared": hinge, **SMOOTH_LOSSES}
 
 
 def cross_validate(
@@ -72,7 +68,7 @@ def cross_validate(
     kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"} or callable
         A callable is called once, as ``kernel(X, X)``.
     gamma : float, "median", "scale" or "auto"
-        "median": 1 / median squared distance of all pairs of rows (the mean if the median is 0).
+        "median": 1 / median squared distance of all pairs of rows that differ.
         "scale" and "auto" as in scikit-learn.  All three are worked out once, on all rows, so
         the kernel is the same in every fold.
     degree, coef0 : int, float
@@ -147,7 +143,7 @@ def cross_validate(
     fit_intercept = inputs.check_flag("fit_intercept", fit_intercept)
     want_decision = inputs.check_choice("output", output, OUTPUTS) == "decision"
     tol = inputs.check_positive("tol", tol)
-    options = _check_options(method, method_options)
+    options = check_options(method, method_options)
     n_threads = inputs.check_n_threads(n_jobs)
     if not isinstance(progress, Progress):
         inputs.check_flag("progress", progress)
@@ -161,6 +157,7 @@ def cross_validate(
     ledger = None
     try:
         with following(progress) as run, Workers(n_threads) as workers:
+            workers.watch = run
             run.say(f"kernel matrix, {len(data.y)} rows")
             before_kernel = perf_counter()
             K, facts["gamma"] = kernel_matrix(data.X, chosen_kernel, workers)
@@ -173,7 +170,7 @@ def cross_validate(
             run.say(f"method {method!r}, {len(grid)} grid points, {len(folds)} folds")
             before_run = perf_counter()
             ledger = Ledger(task)
-            run.follow(ledger)
+            workers.watch.follow(ledger)
             stats = dict(get_method(method).run(task, ledger, workers))
             seconds = perf_counter() - before_run
     except KeyboardInterrupt as stop:
@@ -205,7 +202,7 @@ def _interrupted(ledger: Ledger, timings: dict[str, float], facts: dict[str, Any
     )
 
 
-def _check_options(method: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
+def check_options(method: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
     """The options as the method wants them; most methods have none."""
     check = getattr(get_method(method), "check_options", None)
     if check is not None:
@@ -227,15 +224,5 @@ def _split_time(
 def _certify(ledger: Ledger) -> Certificate:
     """The ledger's verdict, said aloud when it is not good."""
     certificate = ledger.certificate()
-    if certificate.unresolved:
-        least = min(ledger.task.grid.Cs[l] for l, _ in certificate.unresolved)
-        warnings.warn(
-            f"{len(certificate.unresolved)} of {ledger.kkt.size} solutions, from C={least:g} on, "
-            f"do not meet tol={certificate.tol:g} (KKT violation to {certificate.kkt.max():.1e}, "
-            f"relative gap to {certificate.gap.max():.1e}); they are beyond the accuracy of "
-            "float64 or of the method: standardise the features, leave out the largest C, or "
-            "raise tol; see result.certificate.unresolved",
-            NotExactWarning,
-            stacklevel=3,
-        )
+    warn_if_short(certificate, ledger.task.grid.Cs, ledger.kkt.size, stacklevel=4)
     return certificate

@@ -37,7 +37,7 @@ def error_curve(it: Overview) -> Markup:
             _spot(frame, a, b, _told(a, b, s), "dot", 2.0)
             for a, b, s in zip(x, error, se, strict=True)
         ],
-        _named(frame, it, it.one_se, "one-se") if it.one_se[0] == g else None,
+        _named(frame, it, it.one_se, "one-se"),
         _named(frame, it, it.best, "best"),
     ]
     return frame.chart("Left-out error over lambda", "lambda", "left-out error", *marks)
@@ -53,7 +53,9 @@ def _spot(frame: Frame, x: float, y: float, told: str, cls: str, r: float) -> Ma
     return tag("circle", tag("title", told), cls=cls, cx=cx, cy=cy, r=r)
 
 
-def _named(frame: Frame, it: Overview, point: tuple[int, int], cls: str) -> Markup:
+def _named(frame: Frame, it: Overview, point: tuple[int, int] | None, cls: str) -> Markup | None:
+    if point is None or point[0] != it.best[0]:
+        return None
     x, y = float(it.lambdas[point[1]]), float(it.error[point])
     return _spot(frame, x, y, _told(x, y, float(it.se[point])), cls, 5.0)
 
@@ -76,6 +78,8 @@ def heat_map(it: Overview) -> Markup:
             cells.append(tag("rect", tag("title", told), fill=ramp(share), **box))
     marks = []
     for point, cls in ((it.one_se, "ring one-se"), (it.best, "ring best")):
+        if point is None:
+            continue
         i, j = list(rows).index(point[0]), list(columns).index(point[1])
         marks.append(tag("rect", cls=cls, **_box(frame, x[j], x[j + 1], y[i], y[i + 1])))
     return frame.chart(f"{name} over C and gamma", "C", "gamma", tag("g", cells), *marks)

@@ -1,0 +1,20 @@
+"""`SVCCV` meets scikit-learn's conventions, without exception."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from exactcv import SVCCV
+
+
+@parametrize_with_checks(
+    [
+        SVCCV(),
+        SVCCV(cv=3, lambdas=6, probability=True),
+        SVCCV(cv=3, Cs=[0.1, 1.0], gamma=["scale", 0.1], select="1se", class_weight="balanced"),
+    ]
+)
+def test_scikit_learn_conventions(estimator: Any, check: Any) -> None:
+    check(estimator)
