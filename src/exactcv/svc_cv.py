@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -343,7 +344,9 @@ class SVCCV(ClassifierMixin, BaseEstimator):
     ) -> Folds:
         """Folds of the rows that count; row numbers that the user gave are renumbered."""
         cv = self.cv
-        is_pairs = not (cv is None or isinstance(cv, (str, int)) or hasattr(cv, "split"))
+        is_pairs = not (
+            cv is None or isinstance(cv, (str, numbers.Integral)) or hasattr(cv, "split")
+        )
         if len(keep) < n and is_pairs:
             return _without(make_folds(cv, None, np.zeros(n)), keep)
         groups = split_with.pop("groups", None)
@@ -401,7 +404,6 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         self.intercept_ = found.intercept
         precomputed = self.kernel == "precomputed"
         self.support_vectors_ = np.empty((0, 0)) if precomputed else X[self.support_]
-        self.fit_status_ = 0 if self.certificate_.exact else 1
 
     # ---- prediction ---------------------------------------------------------------------------
 
