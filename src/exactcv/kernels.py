@@ -306,9 +306,8 @@ def median_gamma(X: FloatArray, weight: FloatArray | None = None) -> float:
     if weight is not None:
         used = weight > 0
         X, inverse = np.unique(X[used], axis=0, return_inverse=True)
-        weight = np.bincount(inverse.ravel(), weights=weight[used])
-        if (weight == weight[0]).all():
-            weight = None
+        copies = np.asarray(np.bincount(inverse.ravel(), weights=weight[used]), dtype=float)
+        weight = None if (copies == copies[0]).all() else copies
     K = np.empty((len(X), len(X)))
     _fill(K, _squared_distances(X), None)
     return 1.0 / (_median_distance(K) if weight is None else _weighted_median(K, weight))

@@ -13,6 +13,7 @@ log-loss and Brier score are too good by about two parameters' worth: a matter o
 from __future__ import annotations
 
 import inspect
+import numbers
 import warnings
 from collections.abc import Callable
 from functools import cached_property
@@ -56,7 +57,7 @@ class Scorer:
 
     def takes_weights(self) -> bool:
         """Can the scorer use sample weights?"""
-        target = getattr(self.call, "_score_func", self.call)
+        target: Any = getattr(self.call, "_score_func", self.call)
         try:
             names = inspect.signature(target).parameters
         except (TypeError, ValueError):
@@ -169,14 +170,14 @@ class LeftOut(ClassifierMixin, BaseEstimator):
         if scorer.call is None:
             return float(np.average(self.labels == self.codes, weights=self.weight))
         try:
-            value = scorer.call(self, X, self.classes_[self.codes], **arguments)
+            value: Any = scorer.call(self, X, self.classes_[self.codes], **arguments)
         except InputError:
             raise
         except (TypeError, ValueError, AttributeError) as error:
             raise InputError(
                 f"scoring={scorer.name!r} failed on left-out values: {error}"
             ) from error
-        if not np.isscalar(value) or not isinstance(float(value), float):
+        if not isinstance(value, numbers.Real):
             raise InputTypeError(f"scoring={scorer.name!r} gave {value!r}; it must give a number")
         return float(value)
 

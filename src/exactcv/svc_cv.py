@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -400,7 +401,9 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     ) -> Folds:
         """Folds of the rows that count; row numbers that the user gave are renumbered."""
         cv = self.cv
-        is_pairs = not (cv is None or isinstance(cv, (str, int)) or hasattr(cv, "split"))
+        is_pairs = not (
+            cv is None or isinstance(cv, (str, numbers.Integral)) or hasattr(cv, "split")
+        )
         if len(keep) < n and is_pairs:
             return _without(make_folds(cv, None, np.zeros(n)), keep)
         groups = split_with.pop("groups", None)
@@ -458,7 +461,6 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         self.intercept_ = found.intercept
         precomputed = self.kernel == "precomputed"
         self.support_vectors_ = np.empty((0, 0)) if precomputed else X[self.support_]
-        self.fit_status_ = 0 if self.certificate_.exact else 1
 
     # ---- prediction ---------------------------------------------------------------------------
 
