@@ -40,6 +40,7 @@ A number that is not finite makes both infinite.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from math import sqrt
 from typing import Protocol
@@ -48,6 +49,7 @@ import numpy as np
 
 from . import tolerances
 from ._core import _residuals, reference
+from .exceptions import NotExactWarning
 from .folds import IntArray
 from .intercept import canonical_intercept
 from .losses import FloatArray, PiecewiseLinear
@@ -63,6 +65,7 @@ __all__ = [
     "judge_for",
     "relative_gap",
     "residuals",
+    "warn_if_short",
 ]
 
 TINY = float(np.finfo(float).tiny)
@@ -104,6 +107,24 @@ class Certificate:
         if not self.convex and not self.unresolved:
             return f"NOT exact: stationary points only, K is not positive semidefinite: {worst}"
         return f"NOT exact: {worst}, {len(self.unresolved)} unresolved (tolerance {self.tol:.0e})"
+
+
+def warn_if_short(
+    certificate: Certificate, Cs: FloatArray, n_solutions: int, stacklevel: int = 3
+) -> None:
+    """Say aloud that some solutions miss the tolerance; ``Cs`` follows the certificate."""
+    if not certificate.unresolved:
+        return
+    least = min(Cs[l] for l, _ in certificate.unresolved)
+    warnings.warn(
+        f"{len(certificate.unresolved)} of {n_solutions} solutions, from C={least:g} on, "
+        f"do not meet tol={certificate.tol:g} (KKT violation to {certificate.kkt.max():.1e}, "
+        f"relative gap to {certificate.gap.max():.1e}); they are beyond the accuracy of "
+        "float64 or of the method: standardise the features, leave out the largest C, or "
+        "raise tol; see result.certificate.unresolved",
+        NotExactWarning,
+        stacklevel=stacklevel,
+    )
 
 
 class Judge(Protocol):

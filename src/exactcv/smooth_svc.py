@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import inputs
 from .exceptions import InputError
-from .kernels import Kernel, kernel_matrix
+from .kernels import Kernel, kernel_between, kernel_matrix
 from .losses import FloatArray
 from .ssvm.model import make_design
 from .ssvm.newton import STRATEGIES, fit
@@ -141,7 +140,7 @@ class SmoothSVC(ClassifierMixin, BaseEstimator):
             return values
         if self._X is not None:
             kernel = Kernel(self.kernel, self.gamma_ or 1.0, self.degree, self.coef0)
-            X = _kernel_between(X, self._X, kernel)
+            X = kernel_between(X, self._X, kernel)
         return np.asarray(X @ self.dual_coef_[0] + self.intercept_[0])
 
     def predict(self, X: Any) -> Any:
@@ -175,16 +174,3 @@ def _kernel_of(X: FloatArray, weight: FloatArray, kernel: Kernel) -> tuple[Float
         assert gamma is not None
         kernel = Kernel(kernel.name, gamma, kernel.degree, kernel.coef0)
     return kernel_matrix(X, kernel)
-
-
-def _kernel_between(X: FloatArray, Z: FloatArray, kernel: Kernel) -> FloatArray:
-    """k(x, z) for rows of X and Z."""
-    if callable(kernel.name):
-        return np.asarray(kernel.name(X, Z), dtype=float)
-    own = {"gamma": kernel.gamma} if kernel.uses_gamma else {}
-    if kernel.name in ("poly", "sigmoid"):
-        own["coef0"] = kernel.coef0
-    if kernel.name == "poly":
-        own["degree"] = kernel.degree
-    found: FloatArray = pairwise_kernels(X, Z, metric=kernel.name, **own)
-    return found
