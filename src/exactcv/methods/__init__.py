@@ -121,6 +121,7 @@ def check_support(name: str, folds: Folds, fit_intercept: bool) -> None:
 
 
 def _instead(able: Callable[[Support], bool]) -> str:
-    """What to use instead: the methods that are able."""
+    """What to use instead: the methods that are able, the default one first."""
     names = [repr(name) for name, what in methods().items() if able(what)]
+    names.sort(key="'exact'".__ne__)
     return f"use method={' or '.join(names)}" if names else "no method has it yet"

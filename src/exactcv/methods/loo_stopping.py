@@ -36,6 +36,7 @@ from ..smo import solve_hinge
 from ..stopping.checks import Verdicts, reaches, sufficiency
 from ..stopping.dual_pair import Counts, DualPair, Outcome
 from .base import Support
+from .refit import METHOD as REFIT
 
 __all__ = ["METHOD", "LooStopping"]
 
@@ -84,6 +85,9 @@ class LooStopping:
 
     def run(self, task: Task, ledger: Ledger, workers: Workers) -> dict[str, Any]:
         """Settle every left-out label along the grid."""
+        if not task.problem.psd:
+            # Checks and proofs all rest on convexity.
+            return REFIT.run(task, ledger, workers)
         start = perf_counter()
         reach = reaches(task.problem)
 
@@ -105,9 +109,7 @@ class LooStopping:
         everyone = np.arange(problem.n, dtype=np.intp)
         full = solve_hinge(problem, everyone, C, tol, workers.cancel)
         ledger.full(l, full.coef, full.intercept)
-        tally = _Tally(
-            full_iterations=full.iterations, full_evaluations=full.kernel_evaluations
-        )
+        tally = _Tally(full_iterations=full.iterations, full_evaluations=full.kernel_evaluations)
         left = _apply_checks(task, ledger, l, _verdicts(task, ledger, l, reach), tally)
         limit = self.limit * problem.n if self.limit else np.iinfo(np.intp).max
         box = C * problem.weight
@@ -187,7 +189,7 @@ def _enter(
 
 
 def _stats(tallies: list[_Tally]) -> dict[str, Any]:
-    """Arrays along the grid; ``prec`` is the share of proofs among rows that no check settled."""
+    """Arrays along the grid; ``Prec`` is the share of proofs among rows that no check settled."""
 
     def along(name: str) -> IntArray:
         return np.array([getattr(tally, name) for tally in tallies])
@@ -202,7 +204,7 @@ def _stats(tallies: list[_Tally]) -> dict[str, Any]:
         "check_3": along("check_3"),
         "stopped": proved,
         "converged": along("solved"),
-        "prec": proved / np.maximum(tried, 1),
+        "Prec": proved / np.maximum(tried, 1),
         "switched_off": along("switched_off"),
         "iterations": counted("first"),
         "second_iterations": counted("second"),
