@@ -97,26 +97,27 @@ def _words(options: argparse.Namespace) -> str:
 
 def _errors(bench: shared.Bench, name: str, kernel: str) -> Errors:
     n, loo, test, seconds, exact = shared.TRAIN_SIZE[name], [], [], 0.0, True
-    n_models = len(shared.models(kernel, bench.options.coarse))
+    coarse = bench.options.quick
     for k in range(shared.REALIZATIONS):
-        for model in range(n_models):
-            record = bench.measure(shared.Work(name, k, kernel, model, n), "exact")
+        for model in range(len(shared.models(kernel, coarse))):
+            record = bench.measure(shared.Work(name, k, kernel, model, n, coarse), "exact")
             loo.append(record["loo"])
             test.append(record["test"])
             seconds += record["seconds"]
             exact &= record["exact"]
     shape = (shared.REALIZATIONS, -1)
     by_loo, by_test = np.reshape(loo, shape), np.reshape(test, shape)
-    checked = _check(bench, name, kernel, n_models, exact)
+    checked = _check(bench, name, kernel, exact)
     return Errors(by_loo.mean(axis=0), by_test.mean(axis=0), by_test.std(axis=0), seconds, checked)
 
 
-def _check(bench: shared.Bench, name: str, kernel: str, n_models: int, equal: bool) -> Checked:
+def _check(bench: shared.Bench, name: str, kernel: str, equal: bool) -> Checked:
     labels, seconds = 0, {"loo_stopping": 0.0, "exact": 0.0}
-    count = shared.left_out(bench.options, name)
+    count = shared.left_out(bench.options, name, kernel)
+    coarse = shared.is_coarse(bench.options, name, kernel)
     for k in range(shared.REALIZATIONS if bench.options.full else 1):
-        for model in range(n_models):
-            work = shared.Work(name, k, kernel, model, count)
+        for model in range(len(shared.models(kernel, coarse))):
+            work = shared.Work(name, k, kernel, model, count, coarse)
             records = {who: bench.measure(work, who) for who in seconds}
             for who, record in records.items():
                 seconds[who] += record["seconds"]
