@@ -9,6 +9,7 @@ from _problems import BUILDERS, FloatArray, Small, mixture, weighted
 from scipy import sparse
 from sklearn.svm import SVC
 
+from exactcv import smo
 from exactcv._core import _smo, reference
 from exactcv.certificate import residuals
 from exactcv.exceptions import InputError
@@ -320,3 +321,23 @@ class TestPlain:
         small = mixture(80)
         solution = solve(small.K, hinge(small.y), np.full(80, 100.0), max_iter=3, polish=False)
         assert not solution.converged and solution.iterations == 3
+
+
+@pytest.mark.parametrize("total", [None, 0.0, -1.5])
+def test_cholesky_solves_the_bordered_system(total: float | None) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 30))
+    K, e = X @ X.T, rng.normal(size=20)
+    d = smo._by_cholesky(K, e, total)
+    assert d is not None
+    beta = e - K @ d
+    np.testing.assert_allclose(beta, 0.0 if total is None else beta.mean(), atol=1e-12)
+    if total is not None:
+        assert abs(d.sum() - total) <= 1e-13
+
+
+def test_cholesky_leaves_singular_matrices_to_least_squares() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 5))
+    assert smo._by_cholesky(X @ X.T, np.ones(20), 0.0) is None
+    assert smo._by_cholesky(np.diag([1.0, -1.0]), np.ones(2), None) is None
+    assert smo._by_cholesky(np.full((2, 2), np.nan), np.ones(2), None) is None

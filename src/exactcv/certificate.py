@@ -283,7 +283,7 @@ def residuals(
     (1.0, 1.0)
     """
     coef = np.ascontiguousarray(coef, dtype=float)
-    h = np.ascontiguousarray(K @ coef)
+    h = np.ascontiguousarray(coef @ K)  # K is symmetric; the ledger multiplies in this order too
     judge = PiecewiseLinearJudge.of(loss, np.asarray(C, dtype=float), fit_intercept, left_out)
     out = judge.figures(h[None], coef[None], np.array([intercept]), np.ones(1))
     return float(out[0, 0]), float(relative_gap(out[0, 1], out[0, 2]))

@@ -12,7 +12,7 @@ from .certificate import Certificate, warn_if_short
 from .exceptions import Interrupted, UnsupportedError
 from .kernels import KernelFunction, check_psd, kernel_matrix
 from .ledger import Ledger
-from .methods import check_loss, check_support, get_method, own_model
+from .methods import check_loss, check_output, check_support, get_method, own_model
 from .parallel import Workers
 from .problem import Problem, Task
 from .progress import Progress, following
@@ -138,10 +138,11 @@ def cross_validate(
     start = perf_counter()
     get_method(method)
     check_loss(method, loss)
+    want_decision = inputs.check_choice("output", output, OUTPUTS) == "decision"
+    check_output(method, loss, want_decision)
     inputs.check_approx(approx)
     chosen_kernel = inputs.check_kernel(kernel, gamma, degree, coef0)
     fit_intercept = inputs.check_flag("fit_intercept", fit_intercept)
-    want_decision = inputs.check_choice("output", output, OUTPUTS) == "decision"
     tol = inputs.check_positive("tol", tol)
     options = check_options(method, method_options)
     n_threads = inputs.check_n_threads(n_jobs)
