@@ -79,16 +79,51 @@ def test_shift_equals_its_twin(box: Any, total: float) -> None:
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 1000))
-def test_matching_equals_its_twin(givers: int, takers: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
+def test_the_twin_matches_each_row_with_one_of_its_class(givers: int, takers: int, s: int) -> None:
+    rng = np.random.default_rng(s)
     similarity = rng.normal(size=(givers, takers))
     give, take = rng.choice([-1.0, 1.0], givers), rng.choice([-1.0, 1.0], takers)
-    partner = np.empty(givers, dtype=np.intp)
-    _seeding.match(similarity, give, take, np.zeros(takers, dtype=np.int8), partner)
-    assert (partner == reference_seeding.match(similarity, give, take)).all()
+    partner = reference_seeding.match(similarity, give, take)
     used = partner[partner >= 0]
     assert len(set(used)) == len(used)
     assert (take[used] == give[partner >= 0]).all()
+    for sign in (-1.0, 1.0):
+        pairs = min(np.count_nonzero(give == sign), np.count_nonzero(take == sign))
+        assert np.count_nonzero(take[used] == sign) == pairs
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10_000), st.integers(0, 8), st.integers(0, 8), st.booleans(), st.booleans())
+def test_sir_equals_its_twin(s: int, out: int, into: int, sums: bool, cached: bool) -> None:
+    """On any coefficients in their boxes, with rows of no weight, from a matrix and from rows."""
+    rng = np.random.default_rng(s)
+    n, X = 24, rng.normal(size=(24, 3))
+    y = rng.choice([-1.0, 1.0], n)
+    width = 2.0 * rng.choice([0.0, 1.0, 1.0, 1.5], n)
+    lower, upper = np.where(y > 0, 0.0, -width), np.where(y > 0, width, 0.0)
+    order = rng.permutation(n)
+    removed, added = np.sort(order[:out]), np.sort(order[out : out + into])
+    coef = np.clip(y * rng.choice([0.0, 0.7, 5.0], n), lower, upper)
+    coef[added] = 0.0
+    train = np.sort(order[out:])
+    features = CachedRows(X, Kernel("rbf", gamma=0.3), "1MB")
+    K = np.ascontiguousarray(features.block(np.arange(n), np.arange(n)))
+    source = features if cached else MatrixRows(K)
+    change = Change(
+        source, coef, coef, 0.0, y, lower, upper, train, removed, added, fit_intercept=sums
+    )
+    seed = SEEDS["sir"](change)
+    twin = reference_seeding.sir(K, coef, lower, upper, train, removed, added, sums)
+    assert seed == pytest.approx(twin, abs=1e-12)
+    assert feasible(seed, lower, upper, sums)
+    assert change.evaluations <= out * into
+
+
+@given(st.sets(st.integers(0, 20)), st.sets(st.integers(0, 20)))
+def test_what_changes_between_two_training_sets(old: set[int], new: set[int]) -> None:
+    sides = (np.array(sorted(rows), dtype=np.intp) for rows in (old, new))
+    removed, added = _seeding.changed(*sides)
+    assert list(removed) == sorted(old - new) and list(added) == sorted(new - old)
 
 
 def change_of(problem: Any, out: Any, then: Any, C: float = 2.0, sums: bool = True) -> Change:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from time import thread_time
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core import _seeding
 from ..folds import Folds, IntArray
 from ..losses import FloatArray, PiecewiseLinear
 from ..rows import RowSource
@@ -36,24 +36,19 @@ FROM_FULL = ("avg", "top")
 
 @dataclass(frozen=True)
 class Placed:
-    """A solution, and the problem it solves."""
+    """A solution, and the problem it solves: its training rows (rising) and its C."""
 
     solution: Solution
     train: IntArray
     C: float
-
-    @cached_property
-    def mask(self) -> NDArray[np.bool_]:
-        """The training rows, marked."""
-        return _mask(len(self.solution.coef), self.train)
 
 
 @dataclass
 class Counts:
     """What solving has cost so far.
 
-    Iterations and kernel evaluations are the solver's; seeding is counted in seconds of processor
-    time of the thread that does it.
+    Iterations are the solver's; kernel evaluations are the solver's and the seeds'; seeding is
+    counted in seconds of processor time of the thread that does it.
     """
 
     iterations: int = 0
@@ -110,7 +105,7 @@ class Chain:
         scaled = self._scaled(placed, C)
         lower, upper = self._bounds(C)
         ratio, b = C / placed.C, placed.solution.intercept
-        was, now = placed.mask, _mask(len(lower), train)
+        removed, added = _seeding.changed(placed.train, train)
         change = Change(
             source=self.source,
             coef=scaled.coef,
@@ -121,12 +116,13 @@ class Chain:
             lower=lower,
             upper=upper,
             train=train,
-            removed=np.flatnonzero(was & ~now),
-            added=np.flatnonzero(now & ~was),
+            removed=removed,
+            added=added,
             fit_intercept=self.fit_intercept,
         )
         seed = SEEDS[self.scheme](change)
         self.counts.seeding_seconds += thread_time() - start
+        self.counts.kernel_evaluations += change.evaluations
         return self._solve(train, C, seed, scaled)
 
     def run(
@@ -180,9 +176,3 @@ class Chain:
             levels = self.loss.coefficient_levels(C * self.weight)
             self._at = C, levels[:, 1].copy(), levels[:, 0].copy()
         return self._at[1], self._at[2]
-
-
-def _mask(n: int, rows: IntArray) -> NDArray[np.bool_]:
-    mask = np.zeros(n, dtype=bool)
-    mask[rows] = True
-    return mask

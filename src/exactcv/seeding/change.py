@@ -14,7 +14,7 @@ from ..rows import RowSource
 __all__ = ["Change"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Change:
     """The step from a solved training set X to the next one, X' = X less R plus T.
 
@@ -38,6 +38,8 @@ class Change:
         X', R and T.
     fit_intercept : bool
         Whether the coefficients must add up to zero.
+    evaluations : int
+        How many kernel values the seed has taken so far; all else stays as it is.
     """
 
     source: RowSource
@@ -51,6 +53,7 @@ class Change:
     removed: IntArray
     added: IntArray
     fit_intercept: bool = True
+    evaluations: int = 0
 
     @cached_property
     def leaving(self) -> IntArray:
@@ -69,6 +72,11 @@ class Change:
         both[self.train] = True
         both[self.added] = False
         return np.flatnonzero(both)
+
+    def block(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """K[rows, columns], counted."""
+        self.evaluations += len(rows) * len(columns)
+        return self.source.block(rows, columns)
 
     def kept(self) -> FloatArray:
         """A copy of the solution with zeros on R (and on T, where it had none)."""
