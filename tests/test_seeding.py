@@ -109,8 +109,9 @@ def test_sir_equals_its_twin(s: int, out: int, into: int, sums: bool, cached: bo
     features = CachedRows(X, Kernel("rbf", gamma=0.3), "1MB")
     K = np.ascontiguousarray(features.block(np.arange(n), np.arange(n)))
     source = features if cached else MatrixRows(K)
+    kernel = source.open(np.empty(0, dtype=np.intp))
     change = Change(
-        source, coef, coef, 0.0, y, lower, upper, train, removed, added, fit_intercept=sums
+        source, kernel, coef, coef, 0.0, y, lower, upper, train, removed, added, fit_intercept=sums
     )
     seed = SEEDS["sir"](change)
     twin = reference_seeding.sir(K, coef, lower, upper, train, removed, added, sums)
@@ -135,6 +136,7 @@ def change_of(problem: Any, out: Any, then: Any, C: float = 2.0, sums: bool = Tr
     levels = loss.coefficient_levels(C * problem.weight)
     return Change(
         source=chain.source,
+        kernel=chain.kernel,
         coef=solved.coef,
         errors=solved.errors,
         intercept=solved.intercept,

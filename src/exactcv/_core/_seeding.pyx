@@ -7,7 +7,7 @@ zero.  SIR is compiled as a whole: its folds can be so small, and their solves s
 calls of NumPy would take a tenth of the time.
 """
 
-from libc.math cimport INFINITY, fabs
+from libc.math cimport fabs
 from libc.stdlib cimport free, malloc
 
 import numpy as np
@@ -179,8 +179,11 @@ def sir(
     bint fit_intercept,
     double[::1] seed,
 ):
-    """Fill ``seed``: see ``seeding/sir.py``.  ``coef`` lies within the bounds."""
-    cdef Py_ssize_t n = coef.shape[0], k
+    """Fill ``seed``: see ``seeding/sir.py``.  ``coef`` lies within the bounds.
+
+    Returns the number of kernel values it took.
+    """
+    cdef Py_ssize_t n = coef.shape[0], k, before = kernel.evaluations
     cdef Seed s = Seed(n, &seed[0], &lower[0], &upper[0])
     cdef Py_ssize_t spare = max(n, 2 * added.shape[0])
     cdef Py_ssize_t *rows = <Py_ssize_t *>malloc(spare * sizeof(Py_ssize_t))
@@ -203,6 +206,7 @@ def sir(
         free(rows)
         free(similarity)
         free(mark)
+    return kernel.evaluations - before
 
 
 def shift(

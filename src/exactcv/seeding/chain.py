@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from time import thread_time
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._core import _seeding
+from .._core._rows import RowCache
 from ..folds import Folds, IntArray
 from ..losses import FloatArray, PiecewiseLinear
 from ..rows import RowSource
@@ -89,6 +91,11 @@ class Chain:
     counts: Counts = field(default_factory=Counts)
     _at: tuple[float, FloatArray, FloatArray] | None = field(default=None, repr=False)
 
+    @cached_property
+    def kernel(self) -> RowCache:
+        """Single kernel values: a cache that keeps none."""
+        return self.source.open(np.empty(0, dtype=np.intp))
+
     def cold(self, train: IntArray, C: float) -> Placed:
         """From zero."""
         return self._solve(train, C, None, None)
@@ -101,13 +108,14 @@ class Chain:
     def carry(self, placed: Placed, train: IntArray, C: float) -> Placed:
         """Another training set, started from the scheme's seed."""
         assert self.scheme is not None
+        scaled = self._scaled(placed, C)  # with any seed, the solver starts from these errors
         start = thread_time()
-        scaled = self._scaled(placed, C)
         lower, upper = self._bounds(C)
         ratio, b = C / placed.C, placed.solution.intercept
         removed, added = _seeding.changed(placed.train, train)
         change = Change(
             source=self.source,
+            kernel=self.kernel,
             coef=scaled.coef,
             errors=scaled.errors,
             # Scaling moves the margin; where it was is the best guess there is.

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from .._core._rows import RowCache
 from ..folds import IntArray
 from ..losses import FloatArray
 from ..rows import RowSource
@@ -24,6 +25,8 @@ class Change:
     Attributes
     ----------
     source : RowSource
+    kernel : RowCache
+        Of the same kernel, for single values.
     coef : ndarray
         The signed solution on X, within the bounds of X'; zero elsewhere.
     errors : ndarray
@@ -43,6 +46,7 @@ class Change:
     """
 
     source: RowSource
+    kernel: RowCache
     coef: FloatArray
     errors: FloatArray
     intercept: float

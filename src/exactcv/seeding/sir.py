@@ -24,17 +24,12 @@ from .change import Change
 
 __all__ = ["sir"]
 
-NO_COLUMNS = np.empty(0, dtype=np.intp)
-
 
 def sir(change: Change) -> FloatArray:
     """The seed of the next fold; see the module's docstring."""
     seed = np.empty(len(change.coef))
-    # Kernel values are wanted one by one: a cache that keeps none.
-    kernel = change.source.open(NO_COLUMNS)
-    _seeding.sir(
-        kernel, change.coef, change.lower, change.upper,
+    change.evaluations += _seeding.sir(
+        change.kernel, change.coef, change.lower, change.upper,
         change.train, change.removed, change.added, change.fit_intercept, seed,
     )  # fmt: skip
-    change.evaluations += kernel.evaluations
     return seed
