@@ -270,11 +270,13 @@ def test_warm_C(scheme: str) -> None:
 
 def test_iteration_limit_is_told() -> None:
     X, y = exactcv.datasets.make_mixture(60, 5, random_state=1)
-    with pytest.warns(NotExactWarning, match="do not meet"):
+    with pytest.warns(NotExactWarning, match="6 solves have not converged .* max_iter"):
         result = exactcv.cross_validate(
             X, y, Cs=[50.0], cv=5, method="sir", method_options={"max_iter": 3}
         )
     assert not result.certificate.exact and result.stats["not_converged"] == 6
+    assert result.certificate.not_converged == 6 and len(result.certificate.unresolved) == 6
+    assert "6 not converged" in str(result.certificate)
 
 
 def test_loose_tolerance_is_plain_smo() -> None:

@@ -84,6 +84,9 @@ class Certificate:
     convex : bool
         Is the kernel matrix positive semidefinite?  If not, the figures show stationary points,
         which need not be optimal, and ``exact`` is False.
+    not_converged : int
+        How many solves ended at their iteration limit.  What they gave is judged like the rest: it
+        is among ``unresolved`` unless it meets the tolerance all the same.
     """
 
     kkt: FloatArray
@@ -92,6 +95,7 @@ class Certificate:
     unresolved: list[tuple[int, int]]
     tol: float
     convex: bool = True
+    not_converged: int = 0
 
     def __post_init__(self) -> None:
         for figures in (self.kkt, self.gap):
@@ -103,7 +107,11 @@ class Certificate:
             return f"exact: {worst} (tolerance {self.tol:.0e})"
         if not self.convex and not self.unresolved:
             return f"NOT exact: stationary points only, K is not positive semidefinite: {worst}"
-        return f"NOT exact: {worst}, {len(self.unresolved)} unresolved (tolerance {self.tol:.0e})"
+        limit = f", {self.not_converged} not converged" if self.not_converged else ""
+        return (
+            f"NOT exact: {worst}, {len(self.unresolved)} unresolved{limit} "
+            f"(tolerance {self.tol:.0e})"
+        )
 
 
 class Judge(Protocol):

@@ -160,7 +160,7 @@ def cross_validate(
         stats = dict(get_method(method).run(task, ledger, workers))
         seconds = perf_counter() - before_run
     timings |= _split_time(seconds, stats.pop("timings", {}), ledger.seconds / n_threads)
-    certificate = _certify(ledger)
+    certificate = _certify(ledger, int(stats.get("not_converged", 0)))
     timings["total"] = perf_counter() - start
     say("done")
     return make_result(
@@ -203,18 +203,31 @@ def _split_time(
     return {"path": path, "folds": folds, "certificate": certificate}
 
 
-def _certify(ledger: Ledger) -> Certificate:
+def _certify(ledger: Ledger, not_converged: int) -> Certificate:
     """The ledger's verdict, said aloud when it is not good."""
-    certificate = ledger.certificate()
+    certificate = replace(ledger.certificate(), not_converged=not_converged)
     if certificate.unresolved:
         least = min(ledger.task.grid.Cs[l] for l, _ in certificate.unresolved)
         warnings.warn(
             f"{len(certificate.unresolved)} of {ledger.kkt.size} solutions, from C={least:g} on, "
             f"do not meet tol={certificate.tol:g} (KKT violation to {certificate.kkt.max():.1e}, "
-            f"relative gap to {certificate.gap.max():.1e}); they are beyond the accuracy of "
-            "float64 or of the method: standardise the features, leave out the largest C, or "
-            "raise tol; see result.certificate.unresolved",
+            f"relative gap to {certificate.gap.max():.1e}); {_advice(not_converged)}; see "
+            "result.certificate.unresolved",
             NotExactWarning,
             stacklevel=3,
         )
     return certificate
+
+
+def _advice(not_converged: int) -> str:
+    """Why solutions may miss the tolerance, and what to do."""
+    if not_converged:
+        return (
+            f"{not_converged} solves have not converged within their iteration limit: raise it "
+            "(max_iter, where the method has it), standardise the features, or leave out the "
+            "largest C"
+        )
+    return (
+        "they are beyond the accuracy of float64 or of the method: standardise the features, "
+        "leave out the largest C, or raise tol"
+    )
