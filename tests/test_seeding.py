@@ -270,13 +270,37 @@ def test_warm_C(scheme: str) -> None:
 
 def test_iteration_limit_is_told() -> None:
     X, y = exactcv.datasets.make_mixture(60, 5, random_state=1)
-    with pytest.warns(NotExactWarning, match="6 solves have not converged .* max_iter"):
+    with pytest.warns(NotExactWarning, match="6 solves have not converged .*max_iter"):
         result = exactcv.cross_validate(
             X, y, Cs=[50.0], cv=5, method="sir", method_options={"max_iter": 3}
         )
     assert not result.certificate.exact and result.stats["not_converged"] == 6
     assert result.certificate.not_converged == 6 and len(result.certificate.unresolved) == 6
     assert "6 not converged" in str(result.certificate)
+
+
+def test_too_many_folds_and_folds_without_a_class_are_refused() -> None:
+    X, y = exactcv.datasets.make_mixture(20, 2, random_state=0)
+    one_class = [(np.flatnonzero(y > 0), np.flatnonzero(y < 0))]
+    for method in CHAINED:
+        with pytest.raises(InputError, match="between 2 and the number of rows, 20"):
+            exactcv.cross_validate(X, y, Cs=[1.0], cv=21, method=method)
+        with pytest.raises(InputError, match="fold 0 of cv has no row of class"):
+            exactcv.cross_validate(X, y, Cs=[1.0], cv=one_class, method=method)
+
+
+def test_warm_C_saves_iterations_on_a_fine_grid() -> None:
+    X, y = exactcv.datasets.make_mixture(80, 5, random_state=1)
+    counts = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotExactWarning)
+        for warm in (False, True):
+            result = exactcv.cross_validate(
+                X, y, Cs=np.geomspace(0.5, 10, 30), cv=5, method="sir", tol=1e-3,
+                method_options={"warm_C": warm},
+            )  # fmt: skip
+            counts.append(result.stats["iterations"].sum())
+    assert counts[1] < 0.9 * counts[0]
 
 
 def test_loose_tolerance_is_plain_smo() -> None:
