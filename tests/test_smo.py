@@ -317,6 +317,15 @@ class TestPlain:
             solve(small.K, loss, box, start=np.full(20, np.nan))
         solve(small.K, loss, box, start=unbalanced, fit_intercept=False)
 
+    def test_starts_for_other_rows_are_refused(self) -> None:
+        small = mixture(20)
+        loss, box = hinge(small.y), np.ones(20)
+        with pytest.raises(InputError, match=r"shape \(5,\).* the 20 rows"):
+            solve(small.K, loss, box, start=np.zeros(5))
+        elsewhere = np.where(np.arange(20) >= 15, 0.5 * small.y, 0.0)
+        with pytest.raises(InputError, match="row 15 takes no part"):
+            solve(small.K, loss, box, np.arange(15), start=elsewhere)
+
     def test_iteration_limit(self) -> None:
         small = mixture(80)
         solution = solve(small.K, hinge(small.y), np.full(80, 100.0), max_iter=3, polish=False)

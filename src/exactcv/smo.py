@@ -222,7 +222,18 @@ def solve(
 
 def _checked(box: _Box, start: FloatArray) -> FloatArray:
     """The starting point on the training rows, refused unless it is feasible but for rounding."""
+    if np.shape(start) != (box.source.n,):
+        raise InputError(
+            f"the starting point has shape {np.shape(start)}; it needs one coefficient for each "
+            f"of the {box.source.n} rows"
+        )
     given: FloatArray = start[box.rows]
+    if np.count_nonzero(start) != np.count_nonzero(given):
+        elsewhere = np.setdiff1d(np.flatnonzero(start), box.rows)
+        raise InputError(
+            f"the starting point is not feasible: row {elsewhere[0]} takes no part in training "
+            f"but has the coefficient {start[elsewhere[0]]:g}"
+        )
     c = np.clip(given, box.lower, box.upper)
     off = np.abs(given - c)
     scale = float((box.upper - box.lower).max(initial=0.0))

@@ -181,7 +181,7 @@ def cross_validate(
         timings["total"] = perf_counter() - start
         raise _interrupted(ledger, timings, facts) from stop
     timings |= _split_time(seconds, stats.pop("timings", {}), ledger.seconds / n_threads)
-    certificate = _certify(ledger)
+    certificate = _certify(ledger, int(stats.get("not_converged", 0)))
     timings["total"] = perf_counter() - start
     return make_result(task, ledger, certificate, stats, timings, **facts)
 
@@ -222,8 +222,8 @@ def _split_time(
     return {"path": path, "folds": folds, "certificate": certificate}
 
 
-def _certify(ledger: Ledger) -> Certificate:
+def _certify(ledger: Ledger, not_converged: int) -> Certificate:
     """The ledger's verdict, said aloud when it is not good."""
-    certificate = ledger.certificate()
+    certificate = replace(ledger.certificate(), not_converged=not_converged)
     warn_if_short(certificate, ledger.task.grid.Cs, ledger.kkt.size, stacklevel=4)
     return certificate
