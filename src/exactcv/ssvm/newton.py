@@ -41,6 +41,7 @@ STRATEGIES = ("auto", "I", "II", "none")
 MAX_STEPS = 200
 ROUNDS = 3  # of iterative refinement
 ARMIJO = 1e-4  # the paper's delta
+HALVINGS = 50  # of a step
 FLICKER = 1e-13  # of max(1, ||theta||): what may be left of the gradient when sets differ
 # An update of rank r beats a fresh factorisation while r is below this share of its size.
 WORTH_UPDATING = 0.5
@@ -144,7 +145,7 @@ def _armijo(
     slope = float(b - c * (slack @ (new_f - f)))
     start, s = value(0.0), 1.0
     rounding = 1e-14 * abs(start)
-    for _ in range(50):
+    for _ in range(HALVINGS):
         if value(s) <= start + ARMIJO * s * slope + rounding:
             return s
         s *= 0.5

@@ -15,7 +15,7 @@ which is formula (4) again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.linalg import pinvh
@@ -29,6 +29,9 @@ __all__ = ["Representer"]
 ROUNDS = 3
 CLOSE = 1e-13  # what may be missing of w, relative to its length
 SINGULAR = 1e-8  # of I - X_D Z, whose eigenvalues are between 0 and 1
+
+
+Solve = Callable[[FloatArray], FloatArray]
 
 
 class Representer:
@@ -45,22 +48,53 @@ class Representer:
         rows = np.tile(self.active, (len(w), 1))
         for mine, out in zip(rows, left_out, strict=True):
             mine[out] = False
+        length = np.linalg.norm(w, axis=1)
+        solve = self._one_each if all(len(out) == 1 for out in left_out) else self._several
+        solve = solve(left_out)
         missing = w
         for _ in range(ROUNDS):
-            y = missing @ self.inverse
-            for k, out in enumerate(left_out):
-                y[k] = self._downdated(y[k], out[self.active[out]])
-            coef += np.where(rows, y @ self.X.T, 0.0)
+            coef += np.where(rows, solve(missing) @ self.X.T, 0.0)
             missing = w - coef @ self.X
-        length = np.linalg.norm(w, axis=1)
-        return coef, np.asarray(np.linalg.norm(missing, axis=1) <= CLOSE * length)
+            good = np.linalg.norm(missing, axis=1) <= CLOSE * length
+            if good.all():
+                break
+        return coef, np.asarray(good)
 
-    def _downdated(self, y: FloatArray, D: IntArray) -> FloatArray:
+    def _one_each(self, left_out: Sequence[IntArray]) -> Solve:
+        """For sets D of one row: I - X_D Z is a number."""
+        out = np.concatenate(left_out)
+        X = np.where(self.active[out, None], self.X[out], 0.0)
+        Z = X @ self.inverse
+        small = 1.0 - np.einsum("ij,ij->i", X, Z)
+        share = np.where(small < SINGULAR, 0.0, 1.0 / np.maximum(small, SINGULAR))
+
+        def solve(missing: FloatArray) -> FloatArray:
+            y = missing @ self.inverse
+            y += (share * np.einsum("ij,ij->i", X, y))[:, None] * Z
+            y[small < SINGULAR] = 0.0  # the other rows do not span w: found out by the caller
+            return np.asarray(y)
+
+        return solve
+
+    def _several(self, left_out: Sequence[IntArray]) -> Solve:
+        inverses = [self._without(out[self.active[out]]) for out in left_out]
+
+        def solve(missing: FloatArray) -> FloatArray:
+            return np.array([x @ inner for x, inner in zip(missing, inverses, strict=True)])
+
+        return solve
+
+    def _without(self, D: IntArray) -> FloatArray:
+        """(G - X_D' X_D)^+, zero where that is singular."""
         if not len(D):
-            return y
+            return self.inverse
         X = self.X[D]
+        if len(D) > self.X.shape[1]:
+            rows = self.active.copy()
+            rows[D] = False
+            return np.asarray(pinvh(self.X[rows].T @ self.X[rows]))
         Z = self.inverse @ X.T
         small = np.eye(len(D)) - X @ Z
         if np.linalg.eigvalsh(small)[0] < SINGULAR:
-            return np.zeros_like(y)  # the other rows do not span w: found out by the caller
-        return np.asarray(y + Z @ np.linalg.solve(small, X @ y))
+            return np.zeros_like(self.inverse)
+        return np.asarray(self.inverse + Z @ np.linalg.solve(small, Z.T))

@@ -89,6 +89,10 @@ class Held(Protocol):
         """-1 + c A_D H^-1 A_D' for rows of S_0 whose `row_columns` are F."""
         ...
 
+    def leaving_entries(self, one: IntArray, other: IntArray, found: FloatArray) -> FloatArray:
+        """The same for single pairs of rows of S_0, from c A H^-1 A' for them."""
+        ...
+
     def solve(self, G: FloatArray) -> FloatArray:
         """H^-1 g for each row g of G."""
         ...
@@ -124,6 +128,9 @@ class StrategyOne:
         block: FloatArray = sqrt(self.c) * F[rows]
         block.flat[:: len(rows) + 1] -= 1.0
         return block
+
+    def leaving_entries(self, one: IntArray, other: IntArray, found: FloatArray) -> FloatArray:
+        return np.asarray(found - (one == other))
 
     def solve(self, G: FloatArray) -> FloatArray:
         return np.asarray(G @ self.inverse)
@@ -174,6 +181,10 @@ class StrategyTwo:
     def leaving_block(self, rows: IntArray, F: FloatArray) -> FloatArray:
         where = self.place[rows]
         return -self.inverse[np.ix_(where, where)]
+
+    def leaving_entries(self, one: IntArray, other: IntArray, found: FloatArray) -> FloatArray:
+        # A row that is not held has place -1: what is read there is not used.
+        return np.asarray(-self.inverse[self.place[one], self.place[other]])
 
     def solve(self, G: FloatArray) -> FloatArray:
         A = self.design.A[self.rows]
