@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CVResult", "make_result"]
 
+# Losses whose coefficients have no upper bound.
+UNBOUNDED = ("squared_hinge", "squared")
+
 BoolArray = NDArray[np.bool_]
 
 
@@ -58,7 +61,8 @@ class CVResult:
     coef : (L, n)
         Signed dual coefficients of the full-data fit: f = K coef + intercept.
     at_bound : (L,)
-        Share of the rows (with positive weight) whose coefficient is at its upper bound.
+        Share of the rows (with positive weight) whose coefficient is at its upper bound; NaN for
+        losses that have none ("squared_hinge", "squared").
     certificate : Certificate
         ``kkt`` and ``gap``, worst over folds, ``exact``, ``unresolved``, ``tol``.
     stats : dict
@@ -209,7 +213,7 @@ def make_result(
         objective=ledger.objective,
         coef=ledger.coef,
         intercept=ledger.intercept,
-        at_bound=_share_at_bound(task, ledger.coef),
+        at_bound=_share_at_bound(task, ledger.coef, facts["loss"]),
         certificate=certificate,
         stats=stats | ledger.counts(),
         timings=timings,
@@ -259,7 +263,9 @@ def _grouped(folds: Folds) -> tuple[IntArray, IntArray, IntArray]:
     return rows, starts, order
 
 
-def _share_at_bound(task: Task, coef: FloatArray) -> FloatArray:
+def _share_at_bound(task: Task, coef: FloatArray, loss: str) -> FloatArray:
+    if loss in UNBOUNDED:
+        return np.full(len(coef), np.nan)
     used = task.problem.weight > 0
     box = task.grid.Cs[:, None] * task.problem.weight[used]
     share: FloatArray = (np.abs(coef[:, used]) >= box * (1.0 - AT_BOUND)).mean(axis=1)

@@ -40,7 +40,7 @@ from ..problem import Problem, Task
 from ..ssvm.block import Block, block_size, leave_each_out
 from ..ssvm.model import BoolArray, Design, SmoothHinge, make_design
 from ..ssvm.newton import (
-    ROUNDS,
+    GRADIENT,
     STRATEGIES,
     WORTH_HOLDING,
     WORTH_UPDATING,
@@ -59,10 +59,6 @@ from .base import Support
 
 __all__ = ["METHOD", "RankUpdate"]
 
-# What the recomputed gradient norm must meet, relative to max(1, ||theta||), or the fold is solved
-# again afresh.
-GRADIENT = 1e-10
-ROUNDS_AFRESH = 2 * ROUNDS  # of refinement then
 EPSILON = float(np.finfo(float).eps)
 
 
@@ -88,8 +84,8 @@ class Full:
     c: float
     fit: Fit
     held: Held | None
-    coef: FloatArray
-    intercept: float
+    coef: FloatArray  # (1, n)
+    intercept: FloatArray | None
     represent: Representer | None
 
 
@@ -161,15 +157,17 @@ class RankUpdate:
         c = float(task.grid.Cs[l])
         full = self._base(task, design, c, active)
         if not ledger.full(l, full.coef, full.intercept, within=attainable(design, c))[0]:
-            found = leave_afresh(design, c, design.used, NONE, full.fit.active, ROUNDS_AFRESH)
-            full = self._hold(task, design, c, found)
+            found = leave_afresh(design, c, design.used, NONE, full.fit.active)
+            full = self._hold(task, design, c, found, True)
             ledger.full(l, full.coef, full.intercept)
         return full
 
     def _base(self, task: Task, design: Design, c: float, active: Any) -> Full:
         return self._hold(task, design, c, fit(design, c, self.strategy, active))
 
-    def _hold(self, task: Task, design: Design, c: float, found: Fit) -> Full:
+    def _hold(
+        self, task: Task, design: Design, c: float, found: Fit, careful: bool = False
+    ) -> Full:
         held = None
         tiny = min(design.d, int(found.active.sum())) < WORTH_HOLDING
         tiny = tiny and not task.folds.leave_one_out  # those are updated many at a time
@@ -179,8 +177,8 @@ class RankUpdate:
         if not design.own_columns and found.active.sum() >= design.d:
             represent = Representer(design, found.active)
         fresh = _Afresh(design, c, [NONE], [found])
-        coef, b = coefficients(design, c, [found], [NONE], represent, fresh)
-        return Full(design, c, found, held, coef[0], float(b[0]), represent)
+        coef, b = coefficients(design, c, [found], [NONE], represent, fresh, careful)
+        return Full(design, c, found, held, coef, b, represent)
 
     def _folds(
         self,
@@ -223,18 +221,22 @@ def coefficients(
     outs: list[IntArray],
     represent: Representer | None,
     system: System,
-) -> tuple[FloatArray, FloatArray]:
+    careful: bool = False,
+) -> tuple[FloatArray, FloatArray | None]:
     """What the ledger takes, one row a solution: u, or coef with w = X' coef; and b."""
     if not design.own_columns and represent is None:
-        coef = multipliers(design, c, fits, system.correct) * design.root
-        return coef, coef.sum(axis=1) if design.intercept else np.zeros(len(coef))
-    fits = refine(design, c, fits, [design.columns(rows) for rows in outs], system.solve)
+        coef = multipliers(design, c, fits, system.correct, careful) * design.root
+        # b is the judge's, given K coef.  What rounds off coef moves all of f alike where the
+        # features are not centred; the best b takes that back (five to a hundred times the smaller gradient, colon and leuk).
+        return coef, None
+    dropped = [design.columns(rows) for rows in outs]
+    fits = refine(design, c, fits, dropped, system.solve, careful=careful)
     w, b = design.split(np.array([found.theta for found in fits]))
     if represent is None:
         return w, b
     coef, good = represent(w, outs)
     for k in np.flatnonzero(~good):
-        coef[k] = design.multipliers(fits[k].f, fits[k].active, c)
+        coef[k] = represent.from_all(w[k], _train(design, outs[k]))
     return coef * design.root, b
 
 
@@ -277,7 +279,7 @@ def _idle(full: Full, outs: list[IntArray]) -> BoolArray:
     """Where does leaving these rows out change nothing?"""
     busy = full.fit.active.copy()
     if full.design.own_columns:
-        busy |= full.coef != 0.0
+        busy |= full.coef[0] != 0.0
     return np.array([not busy[out].any() for out in outs], dtype=bool)
 
 
@@ -310,9 +312,9 @@ def _solve_block(
         within = attainable(design, full.c)
         good[which] = ledger.solved(l, folds[which], coef, b, within=within)
     for k in np.flatnonzero(~good).tolist():
-        found = _solve_afresh(full, outs[k], fits[k].active, ROUNDS_AFRESH)
+        found = _solve_afresh(full, outs[k], fits[k].active)
         system = _Afresh(design, full.c, [design.columns(outs[k])], [found])
-        coef, b = coefficients(design, full.c, [found], [outs[k]], full.represent, system)
+        coef, b = coefficients(design, full.c, [found], [outs[k]], full.represent, system, True)
         ledger.solved(l, folds[k : k + 1], coef, b, FALLBACK)
         counts.refactored += 1
     return counts
@@ -360,9 +362,9 @@ def _one_by_one(
     return fits, systems
 
 
-def _solve_afresh(full: Full, out: IntArray, active: BoolArray, rounds: int = ROUNDS) -> Fit:
+def _solve_afresh(full: Full, out: IntArray, active: BoolArray) -> Fit:
     design = full.design
-    return leave_afresh(design, full.c, _train(design, out), design.columns(out), active, rounds)
+    return leave_afresh(design, full.c, _train(design, out), design.columns(out), active)
 
 
 def _train(design: Design, out: IntArray) -> BoolArray:

@@ -10,7 +10,7 @@ R are the full fit's support vectors without those that are left out, D: with G 
 
     (G - X_D' X_D)^-1 w = y + Z (I - X_D Z)^-1 X_D y,    y = G^+ w,   Z = G^+ X_D',
 
-which is formula (4) again.
+which is formula (4) again.  Where the rows R do not span w, all training rows do.
 """
 
 from __future__ import annotations
@@ -55,10 +55,15 @@ class Representer:
         for _ in range(ROUNDS):
             coef += np.where(rows, solve(missing) @ self.X.T, 0.0)
             missing = w - coef @ self.X
-            good = np.linalg.norm(missing, axis=1) <= CLOSE * length
-            if good.all():
-                break
-        return coef, np.asarray(good)
+        return coef, np.asarray(np.linalg.norm(missing, axis=1) <= CLOSE * length)
+
+    def from_all(self, w: FloatArray, rows: BoolArray) -> FloatArray:
+        """Coefficients of one w over these rows, which span it."""
+        X, coef = self.X[rows], np.zeros(len(self.X))
+        inner = pinvh(X.T @ X)
+        for _ in range(ROUNDS):
+            coef[rows] += X @ (inner @ (w - coef[rows] @ X))
+        return coef
 
     def _one_each(self, left_out: Sequence[IntArray]) -> Solve:
         """For sets D of one row: I - X_D Z is a number."""

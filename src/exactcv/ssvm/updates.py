@@ -149,10 +149,10 @@ class StrategyTwo:
         self.size = len(self.rows)
         self.place = np.full(design.n, -1, dtype=np.intp)
         self.place[self.rows] = np.arange(self.size)
-        B = c * design.Q[np.ix_(self.rows, self.rows)]
+        self.across = design.gram(self.rows)  # A A_S'
+        B = c * self.across[self.rows]
         B.flat[:: self.size + 1] += 1.0
         self.inverse = inverse(B) if self.size else B
-        self.across = design.Q[:, self.rows]  # A A_S'
         self.alpha = c * (self.inverse @ design.t[self.rows])
         self.f = self.across @ self.alpha
 
@@ -167,7 +167,8 @@ class StrategyTwo:
         joining = rows[~inside]
         inner[:, ~inside] = -self.c * (self.inverse @ self.across[joining].T)
         columns: FloatArray = self.across @ inner
-        columns[:, ~inside] += self.design.Q[:, joining]
+        if len(joining):
+            columns[:, ~inside] += self.design.gram(joining)
         columns *= sqrt(self.c)
         return columns
 
