@@ -42,8 +42,9 @@ HOW_MEASURED = """\
 c = 1; RBF with gamma = 0.1; features scaled to [-1, 1]; one thread; the quickest of {repeat} or
 more runs, taken in turn (strategy I with more than 1,000 features: one run).
 *SSVM*: every fold from zero by Newton's method, each step factorising the smaller of the two
-matrices (I + c A'SA and S^-1 + c AA'); *warm*: the same, started at the full solution (counted). I, II, auto:
-`cross_validate(..., method="rank_update")`, time of the full fit and all folds; the certificate,
+matrices (I + c A'SA and S^-1 + c AA'); *warm*: the same, started at the full solution,
+whose time is counted. I, II, auto: `cross_validate(..., method="rank_update")`, the full fit and
+all folds (leave-one-out folds a block at a time; SSVM and warm fold by fold); the certificate,
 which recomputes every gradient, is the same work for all and is listed on its own. *LIBSVM*:
 scikit-learn's `SVC` (hinge loss, unpenalised intercept: another model), kernel matrix given, `fit`
 alone, in leave-one-out for support vectors only; scikit-learn offers no warm start for it. A star:

@@ -78,7 +78,8 @@ def compare(name: str, kernel: str, cv: str, folder: str) -> Agreement:
     data = X if kernel == "linear" else rbf_kernel(X, gamma=auto.gamma)
     refits = np.array([refit(data, y, kernel, cv, c) for c in CS])
     # The certificate is relative to max(1, ||theta||); the bar is on ||g||.
-    lengths = np.array([length(data, y, kernel, found) for found in zip(*solution(auto))])
+    solutions = zip(auto.coef, auto.intercept, strict=True)
+    lengths = np.array([length(data, kernel, coef, b) for coef, b in solutions])
     worst = np.max([found.certificate.kkt for found in runs.values()], axis=0)
     gradient = worst * np.maximum(1.0, lengths)
     limit = EPSILON * (1.0 + CS * top(data, y, kernel)) * stored(data, kernel, auto, lengths)
@@ -132,15 +133,8 @@ def design(data: np.ndarray, y: np.ndarray, kernel: str) -> ssvm.Design:
     return make_design(data, y, np.ones(len(y)), True, kernel != "linear")
 
 
-def solution(run: exactcv.CVResult) -> tuple[np.ndarray, np.ndarray]:
-    return run.coef, run.intercept
-
-
-def length(
-    data: np.ndarray, y: np.ndarray, kernel: str, found: tuple[np.ndarray, float]
-) -> float:
+def length(data: np.ndarray, kernel: str, coef: np.ndarray, b: float) -> float:
     """||theta|| of a full-data solution."""
-    coef, b = found
     w = data.T @ coef if kernel == "linear" else coef
     return float(np.hypot(np.linalg.norm(w), b))
 

@@ -172,11 +172,13 @@ def _two_classes(y: Any) -> tuple[Any, FloatArray]:
     if len(classes) > 2:
         raise InputError(
             "Only binary classification is supported. The type of the target is multiclass "
-            f"({len(classes)} classes); wrap SmoothSVC in sklearn.multiclass.OneVsRestClassifier or "
-            "OneVsOneClassifier"
+            f"({len(classes)} classes); wrap SmoothSVC in sklearn.multiclass.OneVsRestClassifier "
+            "or OneVsOneClassifier"
         )
     if len(classes) < 2:
-        raise InputError(f"y has one class, {classes.tolist()[0]!r}; a classifier needs two classes")
+        raise InputError(
+            f"y has one class, {classes.tolist()[0]!r}; a classifier needs two classes"
+        )
     return classes, np.where(codes == 1, 1.0, -1.0)
 
 

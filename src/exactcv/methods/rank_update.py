@@ -227,7 +227,8 @@ def coefficients(
     if not design.own_columns and represent is None:
         coef = multipliers(design, c, fits, system.correct, careful) * design.root
         # b is the judge's, given K coef.  What rounds off coef moves all of f alike where the
-        # features are not centred; the best b takes that back (five to a hundred times the smaller gradient, colon and leuk).
+        # features are not centred; the best b takes that back, and the gradient is 5 to 100 times
+        # smaller (colon, leuk).
         return coef, None
     dropped = [design.columns(rows) for rows in outs]
     fits = refine(design, c, fits, dropped, system.solve, careful=careful)

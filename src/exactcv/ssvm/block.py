@@ -4,7 +4,8 @@ Each fold k of a block leaves out one row and, in the nonlinear model, that row'
 system is that of ``updates.py``, of size r_k + 1 or r_k.  Systems of about the same size are padded
 with the identity and solved together; what follows from their solutions q,
 
-    f_k = f_0 - sum_{i changed} q_ki F_i - q_kJ u_k,     F_i = sqrt(c) A H_0^-1 A_i',  u_k = A H_0^-1 e_J,
+    f_k = f_0 - sum_{i changed} q_ki F_i - q_kJ u_k,
+    F_i = sqrt(c) A H_0^-1 A_i',    u_k = A H_0^-1 e_J,
 
 is one product of a sparse matrix with the rows F_i that the block has in common.  The steps are
 those of ``newton.py``, taken by all folds that have not arrived yet.  A fold whose rank outgrows
@@ -323,13 +324,13 @@ def _negligible(
     design: Design, c: float, alpha: FloatArray, f: FloatArray, differ: BoolArray
 ) -> BoolArray:
     """``newton._negligible``, fold by fold."""
-    found = ~differ.any(axis=1)
+    found: BoolArray = np.logical_not(differ.any(axis=1))
     rest = np.flatnonzero(~found)
     if len(rest):
         left = c * (np.where(differ[rest], np.abs(design.t - f[rest]), 0.0) @ design.norms)
         length = np.sqrt(np.maximum(np.einsum("ij,ij->i", alpha[rest], f[rest]), 0.0))
         found[rest] = left <= FLICKER * np.maximum(1.0, length)
-    return np.asarray(found)
+    return found
 
 
 def _armijo(
@@ -341,8 +342,9 @@ def _armijo(
 ) -> FloatArray:
     """``newton._armijo``, fold by fold."""
     (alpha, f), (new_alpha, new_f) = here, there
-    a, cross, end = (np.einsum("ij,ij->i", *pair) for pair in
-                     ((alpha, f), (alpha, new_f), (new_alpha, new_f)))
+    a, cross, end = (
+        np.einsum("ij,ij->i", *pair) for pair in ((alpha, f), (alpha, new_f), (new_alpha, new_f))
+    )
     b, q = cross - a, end - 2.0 * cross + a
 
     def slacks(at: FloatArray, which: IntArray) -> FloatArray:

@@ -49,8 +49,8 @@ class Representer:
         for mine, out in zip(rows, left_out, strict=True):
             mine[out] = False
         length = np.linalg.norm(w, axis=1)
-        solve = self._one_each if all(len(out) == 1 for out in left_out) else self._several
-        solve = solve(left_out)
+        single = all(len(out) == 1 for out in left_out)
+        solve = self._one_each(left_out) if single else self._several(left_out)
         missing = w
         for _ in range(ROUNDS):
             coef += np.where(rows, solve(missing) @ self.X.T, 0.0)
