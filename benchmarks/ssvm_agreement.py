@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import ssvm
@@ -165,16 +166,17 @@ def table(found: list[Agreement]) -> str:
 
 def main() -> None:
     chosen = ssvm.options("Do all strategies agree with ordinary refits?")
-    found = []
-    with threadpool_limits(1):
-        for name in chosen.only or (*ssvm.NAMES, BREAST):
-            for kernel in ("linear", "rbf"):
-                for cv in ("loo", "10-fold"):
-                    found.append(compare(name, kernel, cv, chosen.data))
-                    print(found[-1], found[-1].met, file=sys.stderr, flush=True)
-    ssvm.report("Agreement: strategies and refits", table(found), chosen)
-    if not all(row.met for row in found):
-        sys.exit("some bars were missed")
+    missed = []
+    for name in chosen.only or (*ssvm.NAMES, BREAST):
+        found = []
+        with threadpool_limits(1):
+            for kernel, cv in product(("linear", "rbf"), ("loo", "10-fold")):
+                found.append(compare(name, kernel, cv, chosen.data))
+                print(found[-1], file=sys.stderr, flush=True)
+        missed += [row for row in found if not row.met]
+        ssvm.report(f"Agreement of strategies and refits: {name}", table(found), chosen)
+    if missed:
+        sys.exit(f"bars were missed: {missed}")
 
 
 if __name__ == "__main__":

@@ -288,7 +288,7 @@ def refine(
         if not len(wanting):
             break
         new = theta[wanting] - solve(wanting, G[wanting])
-        columns = [dropped[k] for k in wanting]
+        columns = [dropped[k] for k in wanting.tolist()]
         new_G, new_f = gradients(design, c, new, active[wanting], columns)
         new_square = np.einsum("ij,ij->i", new_G, new_G)
         good = new_square < square[wanting]
