@@ -150,7 +150,7 @@ def test_columns_that_cannot_converge_are_not_called_solved(monkeypatch):
     n = len(small.y)
     monkeypatch.setattr("exactcv.smoothing.finite.MAX_LEVELS", 1)
     monkeypatch.setattr("exactcv.smoothing.finite.ATTEMPTS", 1)
-    monkeypatch.setattr("exactcv.smoothing.finite.ROUNDS", 1)
+    monkeypatch.setattr("exactcv.smoothing.projection.MAX_ROUNDS", 1)
     batch = batch_of(small, 50.0, np.eye(n, dtype=bool))
     inverses = Inverses(small.K, small.weight, 50.0, True)
     cancel = np.zeros(1, dtype=np.int32)
@@ -161,7 +161,7 @@ def test_columns_that_cannot_converge_are_not_called_solved(monkeypatch):
 def test_fallback_gives_the_same_answer(monkeypatch):
     monkeypatch.setattr("exactcv.smoothing.finite.MAX_LEVELS", 1)
     monkeypatch.setattr("exactcv.smoothing.finite.ATTEMPTS", 1)
-    monkeypatch.setattr("exactcv.smoothing.finite.ROUNDS", 1)
+    monkeypatch.setattr("exactcv.smoothing.projection.MAX_ROUNDS", 1)
     monkeypatch.setattr("exactcv.smoothing.smooth.MAX_STEPS", 10)
     small = build("overlap")
     for loss in ("hinge", "squared_hinge"):
