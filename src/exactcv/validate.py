@@ -143,7 +143,7 @@ def cross_validate(
     data = inputs.read_data(X, y, chosen_kernel, sample_weight, class_weight, memory_limit)
     grid = inputs.make_grid(Cs, lambdas, len(data.y))
     folds = inputs.check_folds(cv, data, groups, random_state)
-    check_support(method, folds, fit_intercept)
+    check_support(method, folds, fit_intercept, loss)
 
     with Workers(n_threads) as workers:
         say(f"kernel matrix, {len(data.y)} rows")

@@ -91,12 +91,19 @@ def check_loss(name: str, loss: str) -> None:
     )
 
 
-def check_support(name: str, folds: Folds, fit_intercept: bool) -> None:
-    """Refuse folds or an intercept setting that the method ``name`` cannot do."""
+def check_support(name: str, folds: Folds, fit_intercept: bool, loss: str = "hinge") -> None:
+    """Refuse folds or an intercept setting that the method ``name`` cannot do.
+
+    The methods named instead are those that have the loss as well.
+    """
     support = get_method(name).support
     kinds = ("loo", "any") if folds.leave_one_out else ("k-fold", "any")
     if not set(kinds) & set(support.folds):
-        able = [other for other, what in methods().items() if set(kinds) & set(what.folds)]
+        able = [
+            other
+            for other, what in methods().items()
+            if set(kinds) & set(what.folds) and loss in what.losses
+        ]
         raise UnsupportedError(
             f"method={name!r} does not support these folds (it supports "
             f"{', '.join(support.folds)}); use method={' or '.join(map(repr, able))}"
