@@ -151,7 +151,7 @@ def cross_validate(
     data = inputs.read_data(X, y, chosen_kernel, sample_weight, class_weight, memory_limit)
     grid = inputs.make_grid(Cs, lambdas, len(data.y))
     folds = inputs.check_folds(cv, data, groups, random_state)
-    check_support(method, folds, fit_intercept)
+    check_support(method, folds, fit_intercept, loss)
     facts: dict[str, Any] = {"classes": data.classes, "method": method, "loss": loss}
     facts["kernel"] = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
 

@@ -105,14 +105,21 @@ def check_output(name: str, loss: str, want_decision: bool) -> None:
     )
 
 
-def check_support(name: str, folds: Folds, fit_intercept: bool) -> None:
-    """Refuse folds or an intercept setting that the method ``name`` cannot do."""
+def check_support(name: str, folds: Folds, fit_intercept: bool, loss: str = "hinge") -> None:
+    """Refuse folds or an intercept setting that the method ``name`` cannot do.
+
+    The methods named instead are those that have the loss as well.
+    """
     support = get_method(name).support
     kinds = {"loo", "any"} if folds.leave_one_out else {"k-fold", "any"}
     if not kinds & set(support.folds):
+
+        def able(what: Support) -> bool:
+            return bool(kinds & set(what.folds)) and loss in what.losses
+
         raise UnsupportedError(
             f"method={name!r} does not support these folds (it supports "
-            f"{', '.join(support.folds)}); {_instead(lambda what: bool(kinds & set(what.folds)))}"
+            f"{', '.join(support.folds)}); {_instead(able)}"
         )
     if not (support.intercept if fit_intercept else support.no_intercept):
         raise UnsupportedError(
