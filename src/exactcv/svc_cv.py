@@ -117,6 +117,9 @@ class SVCCV(ClassifierMixin, BaseEstimator):
     A row of weight 0 is as good as absent: it takes no part in gamma, folds, training or counting.
     A row of integer weight w counts as w copies, which a fold leaves out together.
 
+    A left-out value of zero (up to 1e-9) votes against the row's own class, so that with two
+    classes it counts as an error, as in ``cross_validate``.
+
     Examples
     --------
     >>> import exactcv
@@ -207,6 +210,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
                 raise InputError(f"scoring={self.scoring!r} is NaN at every grid point")
             self._keep_results(tuning, tuned, keep, n)
             self._keep_model(tuning, tuned, X, keep)
+            self.__dict__.pop("_sigmoids", None)  # of an earlier fit
             if self.probability:
                 values = tuning.left_out_at(tuned.chosen, tuned.point, workers)
                 self._sigmoids = fit_sigmoids(
