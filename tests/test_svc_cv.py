@@ -316,6 +316,8 @@ def test_probabilities_need_to_be_asked_for() -> None:
     p = model.fit(X, y).predict_proba(X)
     assert p.sum(axis=1) == pytest.approx(1.0)
     assert np.exp(model.predict_log_proba(X)) == pytest.approx(p)
+    model.set_params(probability=False).fit(X, y)
+    assert not hasattr(model.set_params(probability=True), "predict_proba")  # none left over
     with pytest.raises(NotFittedError):
         SVCCV(probability=True).predict_proba(X)
 

@@ -256,7 +256,7 @@ class _Solved:
     ledger: Ledger
     part: _Part
     for_second: BoolArray  # (L, T)
-    decision: FloatArray  # (L, T), NaN where only the label is known
+    decision: FloatArray  # (L, T), or empty unless wanted
 
 
 def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Solved:
@@ -282,7 +282,8 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
     truth = task.codes[task.folds.pair_rows[part.own]] == second
     for_second[:, part.own] = truth ^ ledger.wrong[:, : len(truth)]
     fit = PairFit(first, second, rows, ledger.coef, ledger.intercept)
-    return _Solved(fit, ledger, part, for_second, decision)
+    kept = decision if task.want_decision else np.zeros((0, 0))
+    return _Solved(fit, ledger, part, for_second, kept)
 
 
 def _cut_down(task: ManyClasses, inside: BoolArray) -> _Part:
