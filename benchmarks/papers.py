@@ -168,7 +168,12 @@ def ours(X: np.ndarray, y: np.ndarray, method: str, **kwargs: Any) -> tuple[floa
 
 
 def one_by_one(
-    X: np.ndarray, y: np.ndarray, gamma: float, loss: str, fit_intercept: bool = True
+    X: np.ndarray,
+    y: np.ndarray,
+    gamma: float,
+    loss: str,
+    fit_intercept: bool = True,
+    tol: float = 1e-6,
 ) -> float:
     """Ordinary leave-one-out with the solver of ``magic``: one fold after the other, each with the
     kernel matrix of its own rows, its own inverses and its own path; estimated from two folds."""
@@ -183,7 +188,7 @@ def one_by_one(
             problem = Problem(part, y[train], np.ones(n - 1), make(y[train]), fit_intercept)
             # C of leave-one-out: 1 / (2 n lambda), with all n rows.
             grid = Grid(1 / (2 * n * LAMBDAS), LAMBDAS, False)
-            task = Task(problem, leave_one_out_folds(n - 1), grid, True, 1e-6)
+            task = Task(problem, leave_one_out_folds(n - 1), grid, True, tol)
             one_path(task, Ledger(task), workers)
             seconds += process_time() - start
     return seconds * n / sample
