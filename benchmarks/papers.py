@@ -70,7 +70,7 @@ class Table:
             kept[row] = run() | {"load": round(os.getloadavg()[0], 1), "size": _size(args)}
             print(f"{row}: {kept[row]}", file=sys.stderr)
             if args.write:
-                _store(name, kept)
+                kept |= _store(name, {row: kept[row]})
         order = [*cases, *(row for row in kept if row not in cases)]
         kept = {row: kept[row] for row in order if row in kept}
         if kept:
@@ -112,8 +112,12 @@ def _stored() -> dict[str, dict[str, Row]]:
     return json.loads(ROWS.read_text()) if ROWS.exists() else {}
 
 
-def _store(name: str, rows: dict[str, Row]) -> None:
-    ROWS.write_text(json.dumps(_stored() | {name: rows}, indent=1) + "\n")
+def _store(name: str, rows: dict[str, Row]) -> dict[str, Row]:
+    """Add rows to those kept; returns all, also those that others have added meanwhile."""
+    stored = _stored()
+    rows = stored.get(name, {}) | rows
+    ROWS.write_text(json.dumps(stored | {name: rows}, indent=1) + "\n")
+    return rows
 
 
 def _into_results(name: str, text: str) -> None:
