@@ -271,7 +271,7 @@ def test_other_kernels() -> None:
 def test_other_losses_and_methods(loss: str, method: str) -> None:
     for X, y in (mixture(30), iris(5)):
         model = SVCCV(Cs=[0.1, 2.0], loss=loss, method=method).fit(X, y)
-        assert model.score(X, y) > 0.6
+        assert model.score(X, y) > 0.55
         if len(model.classes_) == 2:
             result = exactcv.cross_validate(X, y, Cs=[0.1, 2.0], loss=loss, method=method)
             np.testing.assert_array_equal(model.cv_results_["error"], result.error)

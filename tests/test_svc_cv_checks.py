@@ -1,7 +1,7 @@
 """`SVCCV` meets scikit-learn's conventions, without exception.
 
-With ``probability=True`` one check would ask too much: that the most probable class is the predicted
-one on every row, also where the vote is closest.
+With ``probability=True`` one check would ask too much: that the most probable class is the one
+predicted, on every row, also where the vote is closest.
 """
 
 from __future__ import annotations
