@@ -1,7 +1,7 @@
 """Table 3 of the LOO-stopping paper: what the stopping condition saves.
 
 python benchmarks/stopping_table3.py --data DIR            13 sets, sizes and grids of the paper,
-                                                           100 rows left out: half an hour
+                                                           at most 100 rows left out
 python benchmarks/stopping_table3.py --data DIR --quick    four sets, small: about a minute
 python benchmarks/stopping_table3.py --data DIR --full     5 realizations, all rows: many hours
 """
