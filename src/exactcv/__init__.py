@@ -1,5 +1,6 @@
 """Exact leave-one-out and k-fold cross-validation of kernel SVMs, with certificates."""
 
+from importlib import import_module as _import_module
 from importlib.metadata import version as _version
 
 from . import datasets
@@ -11,6 +12,7 @@ from .exceptions import (
     MissingExtraError,
     NotExactWarning,
     NotPSDWarning,
+    SlowFoldsWarning,
     UnsupportedError,
 )
 
@@ -25,25 +27,35 @@ __version__ = _version("exactcv")
 __all__ = [
     "CVResult",
     "ExactCVError",
+    "GridSearchCV",
     "InputError",
     "InputTypeError",
     "MemoryLimitError",
     "MissingExtraError",
     "NotExactWarning",
     "NotPSDWarning",
+    "SlowFoldsWarning",
     "SmoothSVC",
     "UnsupportedError",
     "__version__",
+    "cross_val_predict",
+    "cross_val_score",
     "cross_validate",
     "datasets",
     "methods",
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Estimators are imported when first asked for: scikit-learn takes most of a second."""
-    if name == "SmoothSVC":
-        from .smooth_svc import SmoothSVC
+# Imported when first asked for: scikit-learn takes most of a second.
+_LATER = {
+    "GridSearchCV": ".drop_in.grid_search",
+    "SmoothSVC": ".smooth_svc",
+    "cross_val_predict": ".drop_in.functions",
+    "cross_val_score": ".drop_in.functions",
+}
 
-        return SmoothSVC
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_import_module(_LATER[name], __name__), name)

@@ -10,6 +10,7 @@ __all__ = [
     "MissingExtraError",
     "NotExactWarning",
     "NotPSDWarning",
+    "SlowFoldsWarning",
     "UnsupportedError",
 ]
 
@@ -44,3 +45,7 @@ class NotPSDWarning(UserWarning):
 
 class NotExactWarning(UserWarning):
     """Some solutions do not meet the tolerance; see ``result.certificate.unresolved``."""
+
+
+class SlowFoldsWarning(UserWarning):
+    """A setting makes the problem differ from fold to fold, so the folds share no kernel matrix."""

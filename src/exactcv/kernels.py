@@ -29,7 +29,15 @@ from .exceptions import InputError, InputTypeError, NotPSDWarning
 from .losses import FloatArray
 from .parallel import Workers
 
-__all__ = ["GAMMA_RULES", "KERNELS", "Kernel", "check_psd", "kernel_matrix", "median_gamma"]
+__all__ = [
+    "GAMMA_RULES",
+    "KERNELS",
+    "Kernel",
+    "check_psd",
+    "is_psd",
+    "kernel_matrix",
+    "median_gamma",
+]
 
 KERNELS = ("rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed")
 GAMMA_RULES = ("median", "scale", "auto")
@@ -354,6 +362,20 @@ def check_psd(K: FloatArray, kernel: Kernel) -> bool:
     >>> check_psd(np.eye(3), Kernel("precomputed"))
     True
     """
+    if is_psd(K, kernel):
+        return True
+    warnings.warn(
+        "the kernel matrix is not positive semidefinite: the training problem is not convex, "
+        "so solutions may be local ones and result.certificate.exact is False; method 'exact' "
+        "solves every fold from scratch",
+        NotPSDWarning,
+        stacklevel=3,
+    )
+    return False
+
+
+def is_psd(K: FloatArray, kernel: Kernel) -> bool:
+    """The same without the warning."""
     if kernel.psd_by_construction:
         return True
     if len(K) > _PSD_ROWS:
@@ -366,12 +388,5 @@ def check_psd(K: FloatArray, kernel: Kernel) -> bool:
     try:
         cholesky(part, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:
-        warnings.warn(
-            "the kernel matrix is not positive semidefinite: the training problem is not convex, "
-            "so solutions may be local ones and result.certificate.exact is False; method 'exact' "
-            "solves every fold from scratch",
-            NotPSDWarning,
-            stacklevel=3,
-        )
         return False
     return True

@@ -100,3 +100,23 @@ class Workers:
     def run(self, work: Callable[[], Any]) -> Any:
         """Run one piece of work in a worker thread."""
         return self.map(lambda _: work(), [None])[0]
+
+    def alone(self) -> Workers:
+        """The pool as one of its threads sees it: whatever it is given runs in that thread."""
+        return _Alone(self)
+
+
+class _Alone(Workers):
+    """No threads of its own; stops when the pool it belongs to does."""
+
+    def __init__(self, pool: Workers):
+        super().__init__(1)
+        self.cancel = pool.cancel
+
+    def map(self, work: Callable[[Item], Any], items: Iterable[Item]) -> list[Any]:
+        results = []
+        for item in items:
+            if self.cancel[0]:
+                raise Cancelled
+            results.append(work(item))
+        return results
