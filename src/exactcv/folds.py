@@ -29,11 +29,16 @@ class Folds:
     The two differ when the caller's training sets do not fill up what the test sets leave.
     ``pair_rows`` and ``pair_folds`` list every (row, fold) pair that is tested, fold by fold:
     all left-out results are stored along that axis.
+
+    ``whole_to_part``, where given, is what lambda needs to know of each fold: all rows over the
+    training rows.  By default rows are counted here; it is given where the rows at hand are only
+    some of those that count (one pair of several classes), or count by their weight.
     """
 
     n: int
     left_out: tuple[IntArray, ...]
     test: tuple[IntArray, ...]
+    whole_to_part: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.test)
@@ -41,6 +46,8 @@ class Folds:
     @cached_property
     def leave_one_out(self) -> bool:
         """Does every fold leave out exactly one row (and test on that row alone)?"""
+        if self.whole_to_part is not None:  # blocks, of which this is but a part
+            return False
         return all(
             len(out) == 1 and len(test) == 1 and out[0] == test[0]
             for out, test in zip(self.left_out, self.test, strict=True)

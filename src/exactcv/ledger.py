@@ -55,6 +55,8 @@ class Ledger:
         The gap before it is divided by the objective (see ``certificate.implied_accuracy``).
     how : (L, F) uint8
         Index into ``HOW``.
+    guests : list of F arrays (L, G_f)
+        Decision values of each fold for the guests it is tested on; none in leave-one-out.
     seconds : float
         Time spent here, added up over threads.
     """
@@ -75,6 +77,9 @@ class Ledger:
         self.gap = np.full((n_grid, n_folds + 1), np.nan)
         self.gap_abs = np.full((n_grid, n_folds + 1), np.nan)
         self.how = np.zeros((n_grid, n_folds), dtype=np.uint8)
+        # Leave-one-out: a row's own fold says nothing of the others.
+        visiting = () if task.guests is None or folds.leave_one_out else task.guests.test
+        self.guests = [np.full((n_grid, len(test)), np.nan) for test in visiting]
         self._lock = threading.Lock()
         self._scratch = threading.local()
         self._judge = judge_for(problem)
@@ -285,6 +290,9 @@ class Ledger:
         pairs = np.arange(folds.offsets[fold], folds.offsets[fold + 1])
         values = h[:, folds.test[fold]] + b[:, None]
         self._decide(where[better, None], pairs, values[better])
+        if self.guests and self.task.guests is not None:
+            K = self.task.guests.K[self.task.guests.test[fold]]
+            self.guests[fold][where[better]] = coef[better] @ K.T + b[better, None]
         self._note(where[better], column[better], out[better])
         self.how[where[better], fold] = how
         return self._meets(out, within)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["CVResult", "make_result"]
+__all__ = ["CVResult", "make_result", "share_at_bound"]
 
 BoolArray = NDArray[np.bool_]
 
@@ -209,7 +209,7 @@ def make_result(
         objective=ledger.objective,
         coef=ledger.coef,
         intercept=ledger.intercept,
-        at_bound=_share_at_bound(task, ledger.coef),
+        at_bound=share_at_bound(task, ledger.coef),
         certificate=certificate,
         stats=stats | ledger.counts(),
         timings=timings,
@@ -259,7 +259,8 @@ def _grouped(folds: Folds) -> tuple[IntArray, IntArray, IntArray]:
     return rows, starts, order
 
 
-def _share_at_bound(task: Task, coef: FloatArray) -> FloatArray:
+def share_at_bound(task: Task, coef: FloatArray) -> FloatArray:
+    """Share of the rows with some weight whose coefficient is at its bound."""
     used = task.problem.weight > 0
     box = task.grid.Cs[:, None] * task.problem.weight[used]
     share: FloatArray = (np.abs(coef[:, used]) >= box * (1.0 - AT_BOUND)).mean(axis=1)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr, expit, kl_div
 
-from .losses import FloatArray
+from .losses import FloatArray, PiecewiseLinear, hinge
 
-__all__ = ["SMOOTH_LOSSES", "SmoothLoss", "logistic", "squared_hinge"]
+__all__ = ["LOSS_BY_NAME", "SMOOTH_LOSSES", "SmoothLoss", "logistic", "squared_hinge"]
 
 Function = Callable[[FloatArray], FloatArray]
 
@@ -146,4 +146,12 @@ def logistic(y: FloatArray) -> SmoothLoss:
 SMOOTH_LOSSES: dict[str, Callable[[FloatArray], SmoothLoss]] = {
     "squared_hinge": squared_hinge,
     "logistic": logistic,
+}
+
+# Every loss by its name.  The squared loss comes with its method's own model, which the hinge only
+# stands in for.
+LOSS_BY_NAME: dict[str, Callable[[FloatArray], PiecewiseLinear | SmoothLoss]] = {
+    "hinge": hinge,
+    "squared": hinge,
+    **SMOOTH_LOSSES,
 }

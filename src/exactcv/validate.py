@@ -14,18 +14,15 @@ from .certificate import Certificate
 from .exceptions import NotExactWarning, UnsupportedError
 from .kernels import KernelFunction, check_psd, kernel_matrix
 from .ledger import Ledger
-from .losses import hinge
 from .methods import check_loss, check_support, get_method, own_model
 from .parallel import Workers
 from .problem import Problem, Task
 from .result import CVResult, make_result
-from .smooth_losses import SMOOTH_LOSSES
+from .smooth_losses import LOSS_BY_NAME
 
 __all__ = ["cross_validate"]
 
 OUTPUTS = ("error", "decision")
-# The squared loss comes with its method's own model, which the hinge only stands in for.
-LOSS_BY_NAME: dict[str, Any] = {"hinge": hinge, "squared": hinge, **SMOOTH_LOSSES}
 
 
 def cross_validate(
