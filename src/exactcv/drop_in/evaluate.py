@@ -42,7 +42,7 @@ class Receiver(Protocol):
     """What the search does with the answers, as they come, from any thread."""
 
     @property
-    def votes_suffice(self) -> bool: ...
+    def labels_suffice(self) -> bool: ...
 
     def answers(self, splits: Sequence[int], answer: Answer, seconds: float) -> None:
         """One candidate on some splits, row after row as in ``data.rows``; seconds a split."""
@@ -106,7 +106,13 @@ class Evaluation:
         regular = [f for f in range(data.n_splits) if self._regular(f, weight)]
         if regular:
             found = left_out_values(
-                K, data.codes, weight, self._folds(regular), group.Cs, self._votes(group), workers
+                K,
+                data.codes,
+                weight,
+                self._folds(regular),
+                group.Cs,
+                self._labels_only(group),
+                workers,
             )
             self._hand_over(group, regular, found, np.arange(len(data.classes)), start)
         for split in sorted(set(range(data.n_splits)) - set(regular)):
@@ -129,9 +135,9 @@ class Evaluation:
         left_out = tuple(np.setdiff1d(everyone, self.data.train[f]) for f in splits)
         return Folds(self.data.n, left_out, tuple(self.data.rows(f) for f in splits))
 
-    def _votes(self, group: Group) -> bool:
+    def _labels_only(self, group: Group) -> bool:
         breaking = any(candidate.svc.break_ties for candidate in group.candidates)
-        return self.receiver.votes_suffice and not breaking
+        return self.receiver.labels_suffice and not breaking
 
     # ---- one problem a fold --------------------------------------------------------------------
 
@@ -206,8 +212,7 @@ class Evaluation:
         np.add.at(full_weight, rows, weight)
         found = trained_values(K, full_codes, full_weight, group.Cs, workers)
         where = np.arange(len(train), len(K)) if stacked else data.rows(split)
-        seen = Found(found.values[:, where], found.second[:, where], found.misses)
-        self._hand_over(group, [split], seen, present, start)
+        self._hand_over(group, [split], found.at(where), present, start)
 
     # ---- small change --------------------------------------------------------------------------
 
@@ -230,7 +235,8 @@ class Evaluation:
         seconds = (perf_counter() - start) / (len(group.candidates) * len(splits))
         for candidate in group.candidates:
             l = int(np.searchsorted(group.Cs, candidate.svc.C))
-            answer = Answer(candidate, found.values[l], found.second[l], present)
+            values = None if found.values is None else found.values[l]
+            answer = Answer(candidate, values, found.labels[l], present)
             self.receiver.answers(splits, answer, seconds)
 
     def _give_up(self, group: Group, splits: Sequence[int], reason: str | None) -> None:

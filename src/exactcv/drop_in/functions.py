@@ -143,7 +143,7 @@ class _Predictions:
 
     def __init__(self, data: Data, fit_params: Mapping[str, Any], method: str):
         self.data, self.fit_params, self.method = data, fit_params, method
-        self.votes_suffice = method == "predict"
+        self.labels_suffice = method == "predict"
         self.parts: list[Any] = [None] * data.n_splits
 
     def answers(self, splits: Sequence[int], answer: Answer, seconds: float) -> None:

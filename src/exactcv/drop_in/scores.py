@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score
 
 from ..folds import IntArray
 from ..losses import FloatArray
-from . import votes
+from ..one_vs_one import ovo_columns, ovr_columns
 from .models import Candidate
 
 __all__ = ["Answer", "Scoring", "StandIn"]
@@ -26,30 +26,35 @@ ACCURACY = (None, "accuracy")
 
 @dataclass(frozen=True)
 class Answer:
-    """One candidate's votes and values on some rows, by a model trained on the classes ``present``.
+    """One candidate's answers on some rows, by a model trained on the classes ``present``.
 
-    ``values`` and ``second`` have one column a pair of those classes (see ``votes.py``).
+    ``labels`` are indices into ``present``, ``values`` has one column a pair of those classes (see
+    ``one_vs_one.py``), or is None where labels are all that was asked for.
     """
 
     candidate: Candidate
-    values: FloatArray
-    second: NDArray[np.bool_]
+    values: FloatArray | None
+    labels: IntArray
     present: IntArray
 
     def codes(self) -> IntArray:
         """Predicted labels as indices into all classes."""
-        svc, n_classes = self.candidate.svc, len(self.present)
-        if svc.break_ties and n_classes > 2:
-            return self.present[votes.predict(self.values, n_classes, svc)]
-        return self.present[votes.labels(self.second, n_classes)]
+        if self.candidate.svc.break_ties and len(self.present) > 2:
+            return self.present[self.decision().argmax(axis=1)]
+        return self.present[self.labels]
 
     def decision(self) -> FloatArray:
         """As SVC's ``decision_function``."""
-        shape = self.candidate.svc.decision_function_shape
-        return votes.decision_function(self.values, len(self.present), shape)
+        assert self.values is not None
+        if len(self.present) == 2:
+            return self.values[:, 0]
+        if self.candidate.svc.decision_function_shape == "ovo":
+            return ovo_columns(self.values)
+        return ovr_columns(self.values, len(self.present))
 
     def part(self, rows: slice) -> Answer:
-        return Answer(self.candidate, self.values[rows], self.second[rows], self.present)
+        values = None if self.values is None else self.values[rows]
+        return Answer(self.candidate, values, self.labels[rows], self.present)
 
 
 class StandIn:
@@ -135,7 +140,7 @@ class Scoring:
         return cls(scorer, named, frozenset(plain), error_score)
 
     @property
-    def votes_suffice(self) -> bool:
+    def labels_suffice(self) -> bool:
         """Is everything asked for an accuracy?"""
         return set(self.named or ["score"]) == self.plain
 

@@ -1,23 +1,24 @@
 """Decision values of every pair of classes, of problems that share a kernel or do not.
 
-Both return arrays of shape (C, row, pair), in the convention of ``votes.py``.
+Both functions return arrays of shape (C, row, pair) in the order and with the signs of
+``one_vs_one.py``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..engine.path import Tracker
 from ..folds import Folds, IntArray
 from ..ledger import Ledger
 from ..losses import FloatArray, hinge
 from ..methods.exact import METHOD as EXACT
+from ..one_vs_one import ManyClasses, cross_validate_pairs, most_votes, votes_of
 from ..parallel import Workers
 from ..problem import Grid, Problem, Task
-from .votes import for_second, pairs_of
 
 __all__ = ["Found", "left_out_values", "trained_values"]
 
@@ -26,12 +27,18 @@ TOL = 1e-8
 
 @dataclass(frozen=True)
 class Found:
-    """Values and votes (for the second class of the pair); values are NaN where only the vote is
-    known.  ``misses`` counts solutions that do not meet the tolerance."""
+    """Pair values (C, row, pair), None if only labels were asked for, and labels (C, row).
 
-    values: FloatArray
-    second: NDArray[np.bool_]
+    ``misses`` counts solutions that do not meet the tolerance.
+    """
+
+    values: FloatArray | None
+    labels: IntArray
     misses: int
+
+    def at(self, rows: IntArray) -> Found:
+        values = None if self.values is None else self.values[:, rows]
+        return Found(values, self.labels[:, rows], self.misses)
 
 
 def left_out_values(
@@ -40,54 +47,38 @@ def left_out_values(
     weight: FloatArray,
     folds: Folds,
     Cs: FloatArray,
-    votes_only: bool,
+    labels_only: bool,
     workers: Workers,
 ) -> Found:
-    """One kernel, one set of weights: the exact engine over all folds and all C.
-
-    Rows of other classes have weight zero in the problem of a pair; they are tested all the same.
-    """
-    pairs = pairs_of(int(codes.max()) + 1)
-    shape = (len(Cs), len(folds.pair_rows), len(pairs))
-    values, second, misses = np.empty(shape), np.empty(shape, dtype=bool), 0
-    for p, (i, j) in enumerate(pairs):
-        mine = (codes == i) | (codes == j)
-        task = _task(K, codes == j, np.where(mine, weight, 0.0), folds, Cs, not votes_only)
-        ledger = Ledger(task)
-        EXACT.run(task, ledger, workers)
-        values[:, :, p] = ledger.decision
-        proved = (task.problem.y[folds.pair_rows] > 0) ^ ledger.wrong
-        second[:, :, p] = np.where(np.isnan(ledger.decision), proved, for_second(ledger.decision))
-        misses += len(ledger.certificate().unresolved)
-    return Found(values, second, misses)
+    """One kernel, one set of weights: the exact engine over all folds and all C."""
+    task = ManyClasses(
+        K, codes, weight, folds, _grid(Cs, len(K)), tol=TOL, want_decision=not labels_only,
+        ties_are_wrong=False,
+    )  # fmt: skip
+    found = cross_validate_pairs(task, workers)
+    return Found(found.decision, found.labels, len(found.certificate.unresolved))
 
 
 def trained_values(
     K: FloatArray, codes: IntArray, weight: FloatArray, Cs: FloatArray, workers: Workers
 ) -> Found:
     """One training set (the rows with some weight): its path along C, evaluated on every row."""
-    pairs = pairs_of(int(codes[weight > 0].max()) + 1)
+    n_classes = int(codes[weight > 0].max()) + 1
+    pairs = list(combinations(range(n_classes), 2))
     values, misses = np.empty((len(Cs), len(K), len(pairs))), 0
     for p, (i, j) in enumerate(pairs):
         mine = np.flatnonzero(((codes == i) | (codes == j)) & (weight > 0))
-        none = (np.zeros(0, dtype=np.intp),)
-        part = np.ascontiguousarray(K[np.ix_(mine, mine)])
-        task = _task(part, codes[mine] == j, weight[mine], Folds(len(mine), none, none), Cs, True)
+        signs = np.where(codes[mine] == j, 1.0, -1.0)
+        problem = Problem(K[np.ix_(mine, mine)], signs, weight[mine], hinge(signs))
+        nothing = (np.zeros(0, dtype=np.intp),)
+        folds = Folds(len(mine), nothing, nothing)
+        task = Task(problem, folds, _grid(Cs, len(mine)), want_decision=True, tol=TOL)
         ledger = Ledger(task)
-        EXACT.path(task, ledger, Tracker(task.problem, workers.cancel, TOL))
+        EXACT.path(task, ledger, Tracker(problem, workers.cancel, TOL))
         values[:, :, p] = ledger.coef @ K[mine] + ledger.intercept[:, None]
         misses += sum(not ledger.sound(l) for l in range(len(Cs)))
-    return Found(values, for_second(values), misses)
+    return Found(values, most_votes(votes_of(values, n_classes)), misses)
 
 
-def _task(
-    K: FloatArray,
-    positive: NDArray[np.bool_],
-    weight: FloatArray,
-    folds: Folds,
-    Cs: FloatArray,
-    want_decision: bool,
-) -> Task:
-    y = np.where(positive, 1.0, -1.0)
-    grid = Grid(Cs=Cs, lambdas=1.0 / (2.0 * len(K) * Cs), scale_with_fold=False)
-    return Task(Problem(K, y, weight, hinge(y)), folds, grid, want_decision, TOL)
+def _grid(Cs: FloatArray, n: int) -> Grid:
+    return Grid(Cs=Cs, lambdas=1.0 / (2.0 * n * Cs), scale_with_fold=False)

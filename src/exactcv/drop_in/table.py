@@ -42,8 +42,8 @@ class Table:
         self._weight = np.asarray(score_params["sample_weight"]) if weighted else None
 
     @property
-    def votes_suffice(self) -> bool:
-        return self._quick and self.scoring.votes_suffice
+    def labels_suffice(self) -> bool:
+        return self._quick and self.scoring.labels_suffice
 
     # ---- answers -------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class Table:
         self, answer: Answer, split: int, bounds: IntArray, known: Mapping[str, float]
     ) -> dict[str, Any]:
         names = ("test", "train") if self.data.with_train else ("test",)
-        if known and self.scoring.votes_suffice:
+        if known and self.scoring.labels_suffice:
             return {f"{part}_scores": self._plainly(float(known[part])) for part in names}
         pairwise = answer.candidate.pairwise
         parts = {part: self.data.part(split, part, pairwise) for part in names}
