@@ -213,7 +213,8 @@ def ovr_columns(decision: FloatArray, n_classes: int) -> FloatArray:
     """scikit-learn's "ovr" columns (..., k): votes, and below them the sum of confidences.
 
     Each class has its votes plus s / (3 (|s| + 1)), where s adds up the pair decisions in its
-    favour: less than a vote, so it only decides between classes with equally many.
+    favour: less than a vote, so it only decides between classes with equally many.  Here, unlike
+    in `votes_of` (and unlike in SVC's ``predict``), zero votes for the first class.
 
     Examples
     --------
@@ -224,7 +225,10 @@ def ovr_columns(decision: FloatArray, n_classes: int) -> FloatArray:
     for p, (a, b) in enumerate(combinations(range(n_classes), 2)):
         sums[..., a] -= decision[..., p]
         sums[..., b] += decision[..., p]
-    columns: FloatArray = votes_of(decision, n_classes) + sums / (3.0 * (np.abs(sums) + 1.0))
+    votes = np.zeros(sums.shape, dtype=np.intp)
+    for p, (a, b) in enumerate(combinations(range(n_classes), 2)):
+        _cast(votes, a, b, decision[..., p] > TIE)
+    columns: FloatArray = votes + sums / (3.0 * (np.abs(sums) + 1.0))
     return columns
 
 

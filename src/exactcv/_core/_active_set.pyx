@@ -21,7 +21,7 @@ Two ways to find the right states:
 
 from libc.math cimport INFINITY, fabs
 from libc.stdlib cimport qsort
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
 
@@ -82,6 +82,9 @@ cdef class ActiveSet:
     cdef double[::1] factor
     cdef double[:, ::1] rhs
     cdef Py_ssize_t[::1] at_knot
+    cdef Py_ssize_t[::1] factored
+    cdef Py_ssize_t n_factored
+    cdef double top
     cdef Py_ssize_t[::1] violators
     cdef signed char[::1] wanted
     cdef Py_ssize_t[::1] pending_rows
@@ -97,6 +100,7 @@ cdef class ActiveSet:
         self.intercept = intercept
         self.n, self.m = knots.shape[0], knots.shape[1]
         self.at_knot = np.empty(self.n, dtype=np.intp)
+        self.factored = np.empty(self.n, dtype=np.intp)
         self.violators = np.empty(self.n, dtype=np.intp)
         self.wanted = np.empty(self.n, dtype=np.int8)
         self.pending_rows = np.empty(64, dtype=np.intp)
@@ -109,6 +113,7 @@ cdef class ActiveSet:
     cdef _reserve(self, Py_ssize_t size):
         self.capacity = size
         self.factor = np.empty(size * size)
+        self.n_factored = 0
         self.rhs = np.empty((2, size))
 
     def solve(self, double C, signed char[::1] state, double[::1] c, double[::1] h, double b,
@@ -275,6 +280,36 @@ cdef class ActiveSet:
                 size += 1
         return size
 
+    cdef int _factorise(self, Py_ssize_t size) noexcept nogil:
+        """The Cholesky factor of K_MM (see `_direction`), kept as long as M is the same."""
+        cdef Py_ssize_t i, j, row
+        cdef int k = <int>size
+        cdef int info
+        cdef char uplo = b'U'
+        cdef size_t n_bytes = size * sizeof(Py_ssize_t)
+        if size == self.n_factored and not memcmp(&self.at_knot[0], &self.factored[0], n_bytes):
+            return 0
+        self.n_factored = 0
+        self.top = 0.0
+        for i in range(size):
+            row = self.at_knot[i]
+            for j in range(i + 1):
+                self.factor[i * size + j] = self.K[row, self.at_knot[j]]
+            self.top = max(self.top, self.factor[i * size + i])
+        if self.top == 0.0:  # every row in M is the origin of a linear kernel
+            self.top = 1.0
+        if self.intercept:
+            for i in range(size):
+                for j in range(i + 1):
+                    self.factor[i * size + j] += self.top
+        for i in range(size):
+            self.factor[i * size + i] += RIDGE * self.top
+        dpotrf(&uplo, &k, &self.factor[0], &k, &info)
+        if info == 0:
+            memcpy(&self.factored[0], &self.at_knot[0], n_bytes)
+            self.n_factored = size
+        return info
+
     cdef int _direction(self, Py_ssize_t size, signed char[::1] state, double[::1] c,
                         double[::1] h, double* b) noexcept nogil:
         """Solve K_MM dc + b = t_M - h_M with sum c = 0; dc in rhs[0]; returns LAPACK's info.
@@ -282,30 +317,18 @@ cdef class ActiveSet:
         With an intercept, adding a constant to K only shifts b.  It is done here because K_MM
         itself is singular when a linear kernel in p dimensions has p + 1 rows at their knots.
         """
-        cdef Py_ssize_t i, j, row
+        cdef Py_ssize_t i, row
         cdef int k = <int>size
         cdef int n_rhs = 1
         cdef int info
-        cdef double top = 0.0
         cdef double total, a_r, a_1
         cdef char uplo = b'U'
-        for i in range(size):
-            row = self.at_knot[i]
-            for j in range(i + 1):
-                self.factor[i * size + j] = self.K[row, self.at_knot[j]]
-            top = max(top, self.factor[i * size + i])
-            self.rhs[0, i] = self.knots[row, state[row] // 2] - h[row]
-        if top == 0.0:  # every row in M is the origin of a linear kernel
-            top = 1.0
-        if self.intercept:
-            for i in range(size):
-                for j in range(i + 1):
-                    self.factor[i * size + j] += top
-        for i in range(size):
-            self.factor[i * size + i] += RIDGE * top
-        dpotrf(&uplo, &k, &self.factor[0], &k, &info)
+        info = self._factorise(size)
         if info != 0:
             return info
+        for i in range(size):
+            row = self.at_knot[i]
+            self.rhs[0, i] = self.knots[row, state[row] // 2] - h[row]
         dpotrs(&uplo, &k, &n_rhs, &self.factor[0], &k, &self.rhs[0, 0], &k, &info)
         b[0] = 0.0
         if self.intercept:
@@ -321,7 +344,7 @@ cdef class ActiveSet:
             b[0] = (a_r + total) / a_1
             for i in range(size):
                 self.rhs[0, i] -= b[0] * self.rhs[1, i]
-            b[0] -= top * total
+            b[0] -= self.top * total
         return 0
 
     cdef bint _full_step(self, double C, Py_ssize_t size, signed char[::1] state, double[::1] c,

@@ -14,10 +14,11 @@ from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn import config_context, get_config
 from sklearn.base import clone
 from sklearn.utils import check_array
 
-from ..exceptions import ExactCVError, NotExactWarning
+from ..exceptions import NotExactWarning
 from ..folds import Folds, IntArray
 from ..inputs import check_n_threads
 from ..kernels import is_psd, kernel_matrix
@@ -58,7 +59,7 @@ class Evaluation:
     data: Data
     fit_params: Mapping[str, Any]
     receiver: Receiver
-    misses: int = 0
+    misses: list[int] = field(default_factory=list)
     foreign: list[tuple[Candidate, int]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
 
@@ -78,9 +79,9 @@ class Evaluation:
     def _warn(self, plan: Plan) -> None:
         plan.reasons += self.reasons
         plan.warn(stacklevel=5)
-        if self.misses:
+        if sum(self.misses):
             warnings.warn(
-                f"{self.misses} solutions do not meet the tolerance 1e-8: they are beyond the "
+                f"{sum(self.misses)} solutions do not meet the tolerance 1e-8: they are beyond the "
                 "accuracy of float64; standardise the features or leave out the largest C",
                 NotExactWarning,
                 stacklevel=4,
@@ -97,7 +98,7 @@ class Evaluation:
             check_memory(len(X))
             K = kernel_matrix(X, kernel, workers)[0]
             weight = self._weights(group.first, params, np.arange(data.n))
-        except (ExactCVError, ValueError) as error:
+        except Exception as error:  # scikit-learn's own fit will say what is wrong
             self._give_up(group, range(data.n_splits), _memory_reason(error))
             return
         if not is_psd(K, kernel):
@@ -152,7 +153,7 @@ class Evaluation:
             else:
                 X, rows = self._transformed(first, params, split), np.arange(len(train))
             check_memory(len(X))
-        except (ExactCVError, ValueError) as error:
+        except Exception as error:  # scikit-learn's own fit will say what is wrong
             for group in groups:
                 self._give_up(group, [split], _memory_reason(error))
             return
@@ -162,7 +163,7 @@ class Evaluation:
                 kernel = group.kernel.on(X[rows])
                 K = kernel_matrix(X, kernel, workers)[0]
                 weight = self._weights(group.first, params, train)
-            except (ExactCVError, ValueError):
+            except Exception:
                 self._give_up(group, [split], None)
                 continue
             if is_psd(K, kernel):
@@ -231,7 +232,7 @@ class Evaluation:
     def _hand_over(
         self, group: Group, splits: Sequence[int], found: Found, present: IntArray, start: float
     ) -> None:
-        self.misses += found.misses
+        self.misses.append(found.misses)
         seconds = (perf_counter() - start) / (len(group.candidates) * len(splits))
         for candidate in group.candidates:
             l = int(np.searchsorted(group.Cs, candidate.svc.C))
@@ -258,8 +259,14 @@ def fit_on(data: Data, fit_params: Mapping[str, Any], candidate: Candidate, spli
 
 def _run_all(units: Sequence[Callable[[Workers], None]], workers: Workers) -> None:
     """Units side by side if there are enough of them, else threads inside each."""
+    settings = get_config()  # scikit-learn keeps them by thread
+
+    def run(unit: Callable[[Workers], None]) -> None:
+        with config_context(**settings):
+            unit(workers.alone())
+
     if len(units) >= 2 * workers.n_threads or workers.n_threads == 1:
-        workers.map(lambda unit: unit(workers.alone()), units)
+        workers.map(run, units)
         return
     for unit in units:
         unit(workers)

@@ -132,8 +132,8 @@ class Candidate:
 
 
 _ADVICE = {
-    "steps": "transform X once before the search to share one kernel matrix (the left-out rows "
-    "then take part in what the steps learn, without their labels only if the steps ignore y)",
+    "steps": "transform X once before the search to share one kernel matrix; the steps then learn "
+    "from the left-out rows too, so the estimate is less honest (much less if they use y)",
     "gamma": "a number shares one kernel matrix, for example gamma=1 / (X.shape[1] * X.var())",
     "class_weight": "a dict of fixed weights shares one problem between the folds",
 }

@@ -39,6 +39,7 @@ class Table:
         self.cells: list[dict[str, Any]] = [{} for _ in range(n_candidates * data.n_splits)]
         weighted = set(score_params) == {"sample_weight"} and scoring.named is None
         self._quick = not score_params or weighted
+        self._parts = ("test", "train") if data.with_train else ("test",)
         self._weight = np.asarray(score_params["sample_weight"]) if weighted else None
 
     @property
@@ -84,7 +85,7 @@ class Table:
     def _cell(
         self, answer: Answer, split: int, bounds: IntArray, known: Mapping[str, float]
     ) -> dict[str, Any]:
-        names = ("test", "train") if self.data.with_train else ("test",)
+        names = self._parts
         if known and self.scoring.labels_suffice:
             return {f"{part}_scores": self._plainly(float(known[part])) for part in names}
         pairwise = answer.candidate.pairwise
@@ -127,13 +128,13 @@ class Table:
         except Exception:
             if self.scoring.error_score == "raise":
                 raise
-            failed = {"test_scores": self.scoring.failed(), "train_scores": self.scoring.failed()}
-            cell |= failed | {"fit_error": format_exc(), "score_time": 0.0}
+            cell |= {f"{part}_scores": self.scoring.failed() for part in self._parts}
+            cell |= {"fit_error": format_exc(), "score_time": 0.0}
             cell["fit_time"] = perf_counter() - start
             self._enter(candidate, split, cell)
             return
         cell["fit_time"] = perf_counter() - start
-        for part in ("test", "train") if self.data.with_train else ("test",):
+        for part in self._parts:
             rows = self.data.part(split, part, candidate.pairwise)
             cell[f"{part}_scores"] = self._scores(model, split, part, rows, None)
         cell["score_time"] = perf_counter() - start - cell["fit_time"]
@@ -171,5 +172,5 @@ class Table:
         if isinstance(scored, dict):
             for cell in self.cells:
                 if cell["fit_error"]:
-                    failed = dict.fromkeys(scored, self.scoring.error_score)
-                    cell |= {"test_scores": failed, "train_scores": dict(failed)}
+                    for part in self._parts:
+                        cell[f"{part}_scores"] = dict.fromkeys(scored, self.scoring.error_score)
