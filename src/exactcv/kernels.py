@@ -33,7 +33,15 @@ from .losses import FloatArray
 from .parallel import Workers
 from .tiles import Tile, fill, squared_distances, tiles
 
-__all__ = ["KERNELS", "Kernel", "check_psd", "gamma_value", "kernel_between", "kernel_matrix"]
+__all__ = [
+    "KERNELS",
+    "Kernel",
+    "check_psd",
+    "gamma_value",
+    "is_psd",
+    "kernel_between",
+    "kernel_matrix",
+]
 
 KERNELS = ("rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed")
 
@@ -259,6 +267,20 @@ def check_psd(K: FloatArray, kernel: Kernel) -> bool:
     >>> check_psd(np.eye(3), Kernel("precomputed"))
     True
     """
+    if is_psd(K, kernel):
+        return True
+    warnings.warn(
+        "the kernel matrix is not positive semidefinite: the training problem is not convex, "
+        "so solutions may be local ones and result.certificate.exact is False; method 'exact' "
+        "solves every fold from scratch",
+        NotPSDWarning,
+        stacklevel=3,
+    )
+    return False
+
+
+def is_psd(K: FloatArray, kernel: Kernel) -> bool:
+    """The same without the warning."""
     if kernel.psd_by_construction:
         return True
     if len(K) > _PSD_ROWS:
@@ -271,12 +293,5 @@ def check_psd(K: FloatArray, kernel: Kernel) -> bool:
     try:
         cholesky(part, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:
-        warnings.warn(
-            "the kernel matrix is not positive semidefinite: the training problem is not convex, "
-            "so solutions may be local ones and result.certificate.exact is False; method 'exact' "
-            "solves every fold from scratch",
-            NotPSDWarning,
-            stacklevel=3,
-        )
         return False
     return True
