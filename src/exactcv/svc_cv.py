@@ -122,12 +122,12 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     A row of weight 0 is as good as absent: it takes no part in gamma, folds, training or counting.
     A row of integer weight w counts as w copies, which a fold leaves out together.
 
+    A left-out value of zero (up to 1e-9) votes against the row's own class, so that with two
+    classes it counts as an error, as in ``cross_validate``.
+
     Ctrl-C during ``fit`` raises ``exactcv.Interrupted`` (a KeyboardInterrupt) as soon as the folds
     at work have stopped.  If some gammas are done by then, the estimator has been fitted to the
     best of them; it is also the ``partial`` of the exception.
-
-    A left-out value of zero (up to 1e-9) votes against the row's own class, so that with two
-    classes it counts as an error, as in ``cross_validate``.
 
     Examples
     --------
