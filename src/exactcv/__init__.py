@@ -13,6 +13,7 @@ from .exceptions import (
     MissingExtraError,
     NotExactWarning,
     NotPSDWarning,
+    SlowFoldsWarning,
     UnsupportedError,
 )
 
@@ -29,6 +30,7 @@ __all__ = [
     "CVResult",
     "ErrorCurveDisplay",
     "ExactCVError",
+    "GridSearchCV",
     "HeatMapDisplay",
     "InputError",
     "InputTypeError",
@@ -39,9 +41,12 @@ __all__ = [
     "NotExactWarning",
     "NotPSDWarning",
     "RocDisplay",
+    "SlowFoldsWarning",
     "SmoothSVC",
     "UnsupportedError",
     "__version__",
+    "cross_val_predict",
+    "cross_val_score",
     "cross_validate",
     "datasets",
     "methods",
@@ -52,12 +57,15 @@ __all__ = [
 # Imported when first asked for: scikit-learn takes most of a second.
 _LAZY = {
     "ErrorCurveDisplay": "displays",
+    "GridSearchCV": "drop_in.grid_search",
     "HeatMapDisplay": "displays",
     "LeftOutDisplay": "displays",
     "RocDisplay": "displays",
     "SVCCV": "svc_cv",
     "SmoothSVC": "smooth_svc",
     "write_html": "html_report",
+    "cross_val_predict": "drop_in.functions",
+    "cross_val_score": "drop_in.functions",
 }
 
 

@@ -13,6 +13,7 @@ __all__ = [
     "MissingExtraError",
     "NotExactWarning",
     "NotPSDWarning",
+    "SlowFoldsWarning",
     "UnsupportedError",
 ]
 
@@ -64,3 +65,7 @@ class NotPSDWarning(UserWarning):
 
 class NotExactWarning(UserWarning):
     """Some solutions do not meet the tolerance; see ``result.certificate.unresolved``."""
+
+
+class SlowFoldsWarning(UserWarning):
+    """A setting makes the problem differ from fold to fold, so the folds share no kernel matrix."""
