@@ -8,6 +8,7 @@ from .exceptions import (
     ExactCVError,
     InputError,
     InputTypeError,
+    Interrupted,
     MemoryLimitError,
     MissingExtraError,
     NotExactWarning,
@@ -26,24 +27,38 @@ __version__ = _version("exactcv")
 __all__ = [
     "SVCCV",
     "CVResult",
+    "ErrorCurveDisplay",
     "ExactCVError",
+    "HeatMapDisplay",
     "InputError",
     "InputTypeError",
+    "Interrupted",
+    "LeftOutDisplay",
     "MemoryLimitError",
     "MissingExtraError",
     "NotExactWarning",
     "NotPSDWarning",
+    "RocDisplay",
     "SmoothSVC",
     "UnsupportedError",
     "__version__",
     "cross_validate",
     "datasets",
     "methods",
+    "write_html",
 ]
 
 
-# Estimators are imported when first asked for: scikit-learn takes most of a second.
-_LAZY = {"SVCCV": "svc_cv", "SmoothSVC": "smooth_svc"}
+# Imported when first asked for: scikit-learn takes most of a second.
+_LAZY = {
+    "ErrorCurveDisplay": "displays",
+    "HeatMapDisplay": "displays",
+    "LeftOutDisplay": "displays",
+    "RocDisplay": "displays",
+    "SVCCV": "svc_cv",
+    "SmoothSVC": "smooth_svc",
+    "write_html": "html_report",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "ExactCVError",
     "InputError",
     "InputTypeError",
+    "Interrupted",
     "MemoryLimitError",
     "MissingExtraError",
     "NotExactWarning",
@@ -36,6 +39,23 @@ class MemoryLimitError(ExactCVError, MemoryError):
 
 class MissingExtraError(ExactCVError, ImportError):
     """An optional package is needed; the message names the extra to install."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a long run; ``partial`` holds what was finished by then.
+
+    A ``KeyboardInterrupt``, so that whatever handles Ctrl-C handles this; therefore the one
+    exception here that is no ``ExactCVError``: ``except Exception`` must not swallow it.
+
+    Attributes
+    ----------
+    partial : object or None
+        From ``cross_validate`` the ``CVResult`` of what is complete, or None if nothing is.
+    """
+
+    def __init__(self, message: str = "interrupted", partial: Any = None):
+        super().__init__(message)
+        self.partial = partial
 
 
 class NotPSDWarning(UserWarning):

@@ -53,6 +53,12 @@ class Folds:
             for out, test in zip(self.left_out, self.test, strict=True)
         )
 
+    def part(self, folds: IntArray) -> Folds:
+        """Some of the folds."""
+        ratio = None if self.whole_to_part is None else self.whole_to_part[folds]
+        left_out = tuple(self.left_out[f] for f in folds)
+        return Folds(self.n, left_out, tuple(self.test[f] for f in folds), ratio)
+
     @cached_property
     def pair_rows(self) -> IntArray:
         return np.concatenate(self.test)

@@ -185,6 +185,36 @@ class Ledger:
         exact = convex and not unresolved
         return Certificate(kkt.max(axis=1), gap.max(axis=1), exact, unresolved, tol, convex)
 
+    def complete(self) -> tuple[IntArray, IntArray]:
+        """Grid points and folds all of whose slots are settled within the tolerance.
+
+        Either all folds at some grid points, or some folds at all of them, whichever is more: some
+        methods go through the grid, others through the folds.
+        """
+        tol = self.task.tol
+        sound = (self.kkt <= tol) & (self.gap <= tol)  # False where there is nothing yet
+        done = (self.how > 0) & ((self.how == PROVED) | sound[:, :-1]) & sound[:, -1:]
+        points, folds = np.flatnonzero(done.all(axis=1)), np.flatnonzero(done.all(axis=0))
+        n_points, n_folds = done.shape
+        if len(points) * n_folds >= len(folds) * n_points:
+            return points, np.arange(n_folds if len(points) else 0)
+        return np.arange(n_points), folds
+
+    def part(self, points: IntArray, folds: IntArray) -> Ledger:
+        """A ledger of its own for some grid points and some folds."""
+        task = self.task.part(points, folds)
+        other, offsets = Ledger(task), self.task.folds.offsets
+        pairs = np.concatenate([np.arange(offsets[f], offsets[f + 1]) for f in folds])
+        columns = np.append(folds, len(self.task.folds))
+        for name in ("coef", "intercept", "objective", "h"):
+            setattr(other, name, getattr(self, name)[points])
+        for name in ("decision", "wrong"):
+            setattr(other, name, getattr(self, name)[np.ix_(points, pairs)])
+        for name in ("kkt", "gap", "gap_abs"):
+            setattr(other, name, getattr(self, name)[np.ix_(points, columns)])
+        other.how, other.seconds = self.how[np.ix_(points, folds)], self.seconds
+        return other
+
     # ---- the work -----------------------------------------------------------------------------
 
     def _enter(

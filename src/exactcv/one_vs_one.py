@@ -164,6 +164,7 @@ def cross_validate_pairs(task: ManyClasses, workers: Workers) -> PairResults:
     >>> found.labels, found.decision.shape
     (array([[0, 0, 1, 1, 2, 2]]), (1, 6, 3))
     """
+    workers.watch.parts = len(task.pairs)
     if task.n_classes == 2:
         done = [_solve(task, 0, 1, workers)]
     else:
@@ -273,6 +274,7 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
         guests = Guests(task.K[np.ix_(others, rows)], test)
     own = Task(problem, part.folds, task.grid, task.want_decision, task.tol, task.options, guests)
     ledger = Ledger(own)
+    workers.watch.follow(ledger)
     get_method(task.method).run(own, ledger, workers)
     decision = _everywhere(task, ledger, part, guests)
     for_second = decision > -TIE

@@ -16,6 +16,8 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from .progress import Run
+
 __all__ = ["Cancelled", "Workers"]
 
 Item = TypeVar("Item")
@@ -34,6 +36,8 @@ class Cancelled(Exception):
 class Workers:
     """A pool of threads with a shared cancel flag; BLAS runs on one thread inside.
 
+    ``watch`` is told of every ledger that is opened, and shows how far they are if anyone looks.
+
     What a block of work computes must not depend on the thread that runs it: the results are then
     the same, bit for bit, for any number of threads.
     """
@@ -41,6 +45,7 @@ class Workers:
     def __init__(self, n_threads: int):
         self.n_threads = n_threads
         self.cancel = np.zeros(1, dtype=np.int32)
+        self.watch = Run()
         self._threads: list[Thread] = []
 
     def __enter__(self) -> Self:
@@ -56,7 +61,8 @@ class Workers:
         self.cancel[0] = 1
         try:
             for thread in self._threads:
-                thread.join()
+                if thread.ident is not None:  # an interrupt may strike before all have started
+                    thread.join()
         finally:
             self._limits.restore_original_limits()
 
@@ -111,7 +117,7 @@ class _Alone(Workers):
 
     def __init__(self, pool: Workers):
         super().__init__(1)
-        self.cancel = pool.cancel
+        self.cancel, self.watch = pool.cancel, pool.watch
 
     def map(self, work: Callable[[Item], Any], items: Iterable[Item]) -> list[Any]:
         results = []

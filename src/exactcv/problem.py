@@ -15,7 +15,7 @@ again, and nothing copies the kernel matrix.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -93,6 +93,9 @@ class Grid:
     def __len__(self) -> int:
         return int(self.Cs.shape[0])
 
+    def part(self, points: IntArray) -> Grid:
+        return replace(self, Cs=self.Cs[points], lambdas=self.lambdas[points])
+
     def for_fold(self, folds: Folds, fold: int) -> FloatArray:
         if not self.scale_with_fold or folds.leave_one_out:
             return self.Cs
@@ -124,6 +127,10 @@ class Task:
     tol: float
     options: Mapping[str, Any] = field(default_factory=dict)
     guests: Guests | None = None
+
+    def part(self, points: IntArray, folds: IntArray) -> Task:
+        """The task of some grid points and some folds."""
+        return replace(self, folds=self.folds.part(folds), grid=self.grid.part(points))
 
     def fold_Cs(self, fold: int) -> FloatArray:
         """C along the grid for one fold's problem (multiply by the row weights)."""

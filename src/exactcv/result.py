@@ -13,12 +13,13 @@ from .exceptions import MissingExtraError
 from .folds import Folds, IntArray
 from .ledger import Ledger
 from .losses import FloatArray
+from .overview import Overview, of_result
+from .presentation import Presented
 from .problem import Task
 from .tolerances import AT_BOUND, TIE
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 __all__ = ["CVResult", "make_result", "share_at_bound", "standard_error"]
 
@@ -26,7 +27,7 @@ BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class CVResult:
+class CVResult(Presented):
     """The result of ``cross_validate``; arrays follow the grid, of length L, and are read-only.
 
     A *pair* is a row together with a fold that tests it; there are T of them.
@@ -73,7 +74,9 @@ class CVResult:
     fold_error : (L, F)
     classes : (2,)
         The labels; positive decision values stand for ``classes[1]``.
-    method, loss : str
+    y : (n,)
+        The labels of the rows as signs: +1 is ``classes[1]``.
+    method, loss, kernel : str
     gamma : float or None
         The value used by the kernel.
     scale_with_fold : bool
@@ -103,8 +106,10 @@ class CVResult:
     pair_wrong: BoolArray
     fold_error: FloatArray
     classes: NDArray[Any]
+    y: FloatArray
     method: str
     loss: str
+    kernel: str
     gamma: float | None
     scale_with_fold: bool
     leave_one_out: bool
@@ -123,40 +128,8 @@ class CVResult:
             f"least error {self.error[self.best]:.4g} at C={self.Cs[self.best]:.4g}, {exact}>"
         )
 
-    def summary(self) -> str:
-        """The result in words.
-
-        Examples
-        --------
-        >>> import exactcv
-        >>> X, y = exactcv.datasets.make_mixture(40, 4, random_state=0)
-        >>> print(exactcv.cross_validate(X, y, lambdas=5).summary())  # doctest: +ELLIPSIS
-        Leave-one-out over 5 grid points, 40 folds, method 'exact'
-        ...
-        """
-        from .report import summary
-
-        return summary(self)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """The error curve over lambda with one standard error either side (needs matplotlib)."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as missing:
-            raise MissingExtraError(
-                "plot() needs matplotlib: pip install 'exactcv[plot]'"
-            ) from missing
-        if ax is None:
-            ax = plt.subplots()[1]
-        order = np.argsort(self.lambdas)
-        x, error, se = self.lambdas[order], self.error[order], np.nan_to_num(self.se[order])
-        ax.fill_between(x, error - se, error + se, alpha=0.25, linewidth=0)
-        ax.plot(x, error, marker=".", label="left-out error")
-        for index, style, label in ((self.best, "-", "least"), (self.one_se, ":", "1-SE")):
-            ax.axvline(self.lambdas[index], color="grey", linestyle=style, label=label)
-        ax.set(xscale="log", xlabel="lambda", ylabel="left-out error")
-        ax.legend()
-        return ax
+    def _overview(self) -> Overview:
+        return of_result(self)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per grid point (needs pandas)."""
@@ -164,7 +137,7 @@ class CVResult:
             import pandas as pd
         except ImportError as missing:
             raise MissingExtraError(
-                "to_frame() needs pandas: pip install 'exactcv[pandas]'"
+                'to_frame() needs pandas: pip install "exactcv[pandas]"'
             ) from missing
         columns = ("error", "se", "n_errors", "objective", "intercept", "at_bound")
         table = {"lambda": self.lambdas, "C": self.Cs}
@@ -218,6 +191,7 @@ def make_result(
         pair_decision=pair_decision,
         pair_wrong=wrong,
         fold_error=fold_error,
+        y=task.problem.y.copy(),
         scale_with_fold=task.grid.scale_with_fold,
         leave_one_out=folds.leave_one_out,
         fit_intercept=task.problem.fit_intercept,

@@ -205,6 +205,8 @@ def solve(
     c = np.zeros(len(rows)) if start is None else _checked(box, start)
     e = box.errors(c) if known is None else box.errors_near(c, known)
     flag = np.zeros(1, dtype=np.int32) if cancel is None else cancel
+    if flag[0]:
+        raise Cancelled
     walk = _iterate if polish else _plain
     shrink = not polish if shrinking is None else shrinking
     c, e, iterations, converged = walk(box, c, e, tol, max_iter, flag, shrink)
@@ -287,7 +289,7 @@ def _iterate(
             box.fit_intercept, eps, min(chunk, max_iter - iterations), cancel, shrinking,
         )  # fmt: skip
         iterations += done
-        if status == 2:
+        if status == 2 or cancel[0]:  # the loop looks once in a thousand steps
             raise Cancelled
         c, e = _subspace(box, c, box.errors(c))
         if box.quality(c, e) <= tol:

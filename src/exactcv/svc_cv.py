@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numbers
+from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -22,18 +24,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import inputs
 from .certificate import warn_if_short
-from .exceptions import InputError, InputTypeError
+from .exceptions import InputError, InputTypeError, Interrupted
 from .folds import Folds, make_folds
 from .kernels import Kernel, kernel_between
 from .losses import FloatArray
 from .memory import check_memory
 from .methods import check_loss, check_support, get_method
 from .one_vs_one import most_votes, ovo_columns, votes_of
+from .overview import LeftOutRows, Overview, of_tuned
 from .parallel import Workers
+from .presentation import Presented
 from .scoring import Scorer, fit_sigmoids, probabilities, read_scoring, shaped, warn_of_weights
 from .sv_layout import layout, pair_decisions
-from .tuning import Tuned, Tuning, count_by_weight
-from .validate import check_options, reporter
+from .tuning import Curve, Tuned, Tuning, count_by_weight
+from .validate import check_options
 
 __all__ = ["SVCCV"]
 
@@ -41,7 +45,7 @@ __all__ = ["SVCCV"]
 PREDICT_ENTRIES = 1 << 23
 
 
-class SVCCV(ClassifierMixin, BaseEstimator):
+class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     """Kernel support vector classifier tuned by exact cross-validation.
 
     Every point of the grid (C, and gamma if it is a list) is cross-validated exactly, over all
@@ -90,7 +94,8 @@ class SVCCV(ClassifierMixin, BaseEstimator):
     random_state : int, RandomState or None
         For an int ``cv``.
     verbose : int
-        Above 0: report the steps on standard error.
+        Above 0: show on standard error how far the search is, as ``progress`` of
+        ``exactcv.cross_validate`` does.
 
     Attributes
     ----------
@@ -116,6 +121,10 @@ class SVCCV(ClassifierMixin, BaseEstimator):
     -----
     A row of weight 0 is as good as absent: it takes no part in gamma, folds, training or counting.
     A row of integer weight w counts as w copies, which a fold leaves out together.
+
+    Ctrl-C during ``fit`` raises ``exactcv.Interrupted`` (a KeyboardInterrupt) as soon as the folds
+    at work have stopped.  If some gammas are done by then, the estimator has been fitted to the
+    best of them; it is also the ``partial`` of the exception.
 
     Examples
     --------
@@ -193,6 +202,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         **params :
             More for the splitter or the scorer; needs scikit-learn's metadata routing.
         """
+        start = perf_counter()
         scorer = self._check_settings()
         X, y = self._read_rows(X, y)
         n = X.shape[0]
@@ -201,19 +211,66 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         groups = inputs.read_groups(groups, n)
         split_with, score_with = self._route(sample_weight, groups, params, scorer)
         tuning = self._prepare(X, y, weight, keep, scorer, split_with, score_with)
-        with Workers(inputs.check_n_threads(self.n_jobs)) as workers:
-            tuned = tuning.run(workers)
-            if np.isnan(tuned.score).all():
-                raise InputError(f"scoring={self.scoring!r} is NaN at every grid point")
-            self._keep_results(tuning, tuned, keep, n)
-            self._keep_model(tuning, tuned, X, keep)
-            if self.probability:
-                values = tuning.left_out_at(tuned.chosen, tuned.point, workers)
-                self._sigmoids = fit_sigmoids(
-                    values.decision, values.codes, len(self.classes_), values.weight
-                )
+        n_threads, finish = (
+            inputs.check_n_threads(self.n_jobs),
+            partial(self._finish, tuning, X, keep),
+        )
+        try:
+            with Workers(n_threads) as workers:
+                finish(tuning.curves(workers), workers, start)
+        except Interrupted as stop:
+            if not stop.partial:
+                raise Interrupted("interrupted before the first gamma was done") from stop
+            with Workers(n_threads) as workers:  # the others were told to stop
+                finish(stop.partial, workers, start)
+            raise Interrupted(
+                f"interrupted with {len(stop.partial)} of {len(tuning.kernels)} gammas done; the "
+                "estimator is fitted to the best of them, and is the `partial` of this exception",
+                self,
+            ) from stop
         warn_if_short(self.certificate_, self.cv_results_["param_C"], tuning.n_solutions)
         return self
+
+    def _finish(
+        self,
+        tuning: Tuning,
+        X: Any,
+        keep: NDArray[np.intp],
+        curves: list[Curve],
+        workers: Workers,
+        start: float,
+    ) -> None:
+        """Choose among the curves and keep what belongs to the choice."""
+        tuned = tuning.choose(curves, workers)
+        if np.isnan(tuned.score).all():
+            raise InputError(f"scoring={self.scoring!r} is NaN at every grid point")
+        self._keep_results(tuning, tuned, keep, X.shape[0])
+        self._keep_model(tuning, tuned, X, keep)
+        decision = tuned.chosen.decision
+        values = None if decision is None else decision[tuned.point]
+        if self.probability:
+            left_out = tuning.left_out_at(tuned.chosen, tuned.point, workers)
+            values = left_out.decision
+            self._sigmoids = fit_sigmoids(
+                values, left_out.codes, len(self.classes_), left_out.weight
+            )
+        rows = tuning.folds.pair_rows
+        self._shown = of_tuned(
+            tuning,
+            tuned,
+            left_out=LeftOutRows(
+                row=keep[rows],
+                truth=tuning.codes[rows],
+                predicted=tuned.chosen.labels[tuned.point].astype(np.intp),
+                decision=None if values is None else shaped(values, len(self.classes_), "ovr"),
+            ),
+            n_rows=X.shape[0],
+            seconds=perf_counter() - start,
+        )
+
+    def _overview(self) -> Overview:
+        check_is_fitted(self, "_shown")
+        return self._shown
 
     def _check_settings(self) -> Scorer:
         """What does not depend on the data."""
@@ -318,7 +375,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
             shape=self.decision_function_shape,
             options=check_options(self.method, None),
             keep_decision=self.store_cv_results,
-            say=reporter(bool(self.verbose)),
+            show_progress=bool(self.verbose),
         )
 
     def _kernels(self) -> list[Kernel]:

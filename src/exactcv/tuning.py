@@ -6,7 +6,6 @@ Left-out errors count by sample weight: a row of weight w is that many rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .certificate import Certificate
+from .exceptions import Interrupted
 from .folds import Folds, IntArray
 from .kernels import Kernel, check_psd, gamma_value, kernel_matrix
 from .losses import FloatArray
@@ -21,6 +21,7 @@ from .methods import own_model
 from .one_vs_one import ManyClasses, PairFit, PairResults, cross_validate_pairs
 from .parallel import Workers
 from .problem import Grid, OwnModel
+from .progress import Run, following, job
 from .result import standard_error
 from .scoring import LeftOut, Scorer, jackknife_se
 
@@ -71,7 +72,7 @@ class Tuning:
     shape: str = "ovr"
     options: dict[str, Any] = field(default_factory=dict)
     keep_decision: bool = False
-    say: Callable[[str], None] = print
+    show_progress: bool = False
 
     @property
     def n_solutions(self) -> int:
@@ -80,20 +81,36 @@ class Tuning:
 
     def run(self, workers: Workers) -> Tuned:
         """Cross-validate every grid point and choose one."""
-        curves = []
-        for number, kernel in enumerate(self.kernels):
-            self.say(f"kernel {number + 1} of {len(self.kernels)}, {len(self.codes)} rows")
-            curves.append(self._curve(kernel, workers))
+        return self.choose(self.curves(workers), workers)
+
+    def curves(self, workers: Workers) -> list[Curve]:
+        """One curve a kernel; ``Interrupted`` brings those that were done by then."""
+        curves: list[Curve] = []
+        try:
+            with job(self.show_progress, len(self.kernels)) as progress:
+                for kernel in self.kernels:
+                    with following(progress) as workers.watch:
+                        curves.append(self._curve(kernel, workers))
+        except KeyboardInterrupt as stop:
+            raise Interrupted(partial=curves) from stop
+        finally:
+            workers.watch = Run()
+        return curves
+
+    def choose(self, curves: list[Curve], workers: Workers) -> Tuned:
+        """The best point, and by the 1-SE rule another if that is asked for."""
         short = np.array([curve.short for curve in curves])
         score = np.array([curve.score for curve in curves])
         gammas = np.array([np.nan if c.gamma is None else c.gamma for c in curves])
         se = np.array([c.se for c in curves] if self.scorer.call is None else score * np.nan)
-        at = choose(score, short, self.grid.Cs, gammas)
-        if self.select == "1se":
-            if self.scorer.call is not None:
-                se[at] = self._score_se(curves[at[0]], at[1], workers)
-            at = (at[0], _one_se(score[at[0]], short[at[0]], self.grid.Cs, at[1], se[at]))
-        return Tuned(curves, score, se, gammas, *at)
+        best = g, l = choose(score, short, self.grid.Cs, gammas)
+        if self.select == "1se" and self.scorer.call is not None:
+            se[best] = self._score_se(curves[g], l, workers)
+        one_se = None
+        if self.select == "1se" or self.scorer.call is None:
+            one_se = g, _one_se(score[g], short[g], self.grid.Cs, l, se[best])
+        at = one_se if self.select == "1se" and one_se is not None else best
+        return Tuned(curves, score, se, gammas, *at, best, one_se)
 
     def left_out_at(self, curve: Curve, l: int, workers: Workers) -> LeftOut:
         """Left-out labels and values at one grid point, worked out for this point alone."""
@@ -107,7 +124,10 @@ class Tuning:
 
     def _curve(self, kernel: Kernel, workers: Workers) -> Curve:
         """All grid points with one kernel."""
+        workers.watch.say(f"kernel matrix, {len(self.codes)} rows")
         K, kernel = self._kernel(kernel, workers)
+        gamma = f"gamma={kernel.gamma:.4g}, " if kernel.uses_gamma else ""
+        workers.watch.say(f"{gamma}{len(self.grid)} grid points, {len(self.folds)} folds")
         found = cross_validate_pairs(self._task(K, kernel, check_psd(K, kernel)), workers)
         tested = self.sample_weight[self.folds.pair_rows]
         error, se = error_and_se(found.wrong, self.folds, tested)
@@ -127,6 +147,7 @@ class Tuning:
             error=error,
             se=se,
             n_errors=found.wrong.sum(axis=1),
+            labels=found.labels.astype(np.int16),
             score=score,
             at_bound=found.at_bound,
             fits=found.fits,
@@ -199,6 +220,7 @@ class Curve:
     error: FloatArray
     se: FloatArray
     n_errors: IntArray
+    labels: NDArray[np.int16]  # (L, T): left-out predictions
     score: FloatArray
     at_bound: FloatArray
     fits: tuple[PairFit, ...]
@@ -224,6 +246,8 @@ class Tuned:
     gammas: FloatArray  # (G,), NaN for kernels without gamma
     kernel: int
     point: int
+    best: tuple[int, int]
+    one_se: tuple[int, int] | None  # None if the standard error of the score was not asked for
 
     @property
     def chosen(self) -> Curve:
