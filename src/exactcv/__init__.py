@@ -6,6 +6,7 @@ from importlib.metadata import version as _version
 from . import datasets
 from .exceptions import (
     ExactCVError,
+    FileError,
     InputError,
     InputTypeError,
     Interrupted,
@@ -29,6 +30,7 @@ __all__ = [
     "CVResult",
     "ErrorCurveDisplay",
     "ExactCVError",
+    "FileError",
     "HeatMapDisplay",
     "InputError",
     "InputTypeError",
@@ -44,7 +46,9 @@ __all__ = [
     "__version__",
     "cross_validate",
     "datasets",
+    "load_model",
     "methods",
+    "save_model",
     "write_html",
 ]
 
@@ -57,6 +61,8 @@ _LAZY = {
     "RocDisplay": "displays",
     "SVCCV": "svc_cv",
     "SmoothSVC": "smooth_svc",
+    "load_model": "files.model",
+    "save_model": "files.model",
     "write_html": "html_report",
 }
 
