@@ -16,6 +16,7 @@ import lzma
 import re
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -119,7 +120,19 @@ def _format(path: Path, data: IO[bytes]) -> str:
 def _read_csv(
     data: IO[bytes], source: str, delimiter: str | None, header: bool | None, encoding: str
 ) -> Table:
-    rows = _rows(data, source, delimiter, encoding)
+    with _as_text(data, encoding) as text:
+        return _table(_rows(text, source, delimiter, encoding), source, header)
+
+
+def _as_text(data: IO[bytes], encoding: str) -> io.TextIOWrapper:
+    utf8 = encoding.lower().replace("-", "").replace("_", "") == "utf8"
+    try:
+        return io.TextIOWrapper(data, encoding="utf-8-sig" if utf8 else encoding, newline="")
+    except LookupError:
+        raise InputError(f"the encoding {encoding!r} is not known") from None
+
+
+def _table(rows: Iterator[tuple[int, list[str]]], source: str, header: bool | None) -> Table:
     try:
         _, first = next(rows)
     except StopIteration:
@@ -135,7 +148,7 @@ def _read_csv(
     names = _names(first, source) if header else [str(k + 1) for k in range(width)]
     columns: list[list[str]] = [[] for _ in range(width)]
     kept = [] if header else [(1, first)]
-    for line, row in _chain(kept, rows):
+    for line, row in chain(kept, rows):
         if len(row) != width:
             raise InputError(
                 f"{source}, line {line}: {len(row)} cells where the first line has {width}"
@@ -147,20 +160,10 @@ def _read_csv(
     return Table(source, len(columns[0]), dict(zip(names, columns, strict=True)))
 
 
-def _chain(kept: list[Any], rows: Iterator[Any]) -> Iterator[Any]:
-    yield from kept
-    yield from rows
-
-
 def _rows(
-    data: IO[bytes], source: str, delimiter: str | None, encoding: str
+    text: io.TextIOWrapper, source: str, delimiter: str | None, encoding: str
 ) -> Iterator[tuple[int, list[str]]]:
     """Lines (as the file counts them) and cells; blank lines are passed over."""
-    utf8 = encoding.lower().replace("-", "").replace("_", "") == "utf8"
-    try:
-        text = io.TextIOWrapper(data, encoding="utf-8-sig" if utf8 else encoding, newline="")
-    except LookupError:
-        raise InputError(f"the encoding {encoding!r} is not known") from None
     csv.field_size_limit(LARGEST_CELL)
     try:
         delimiter = delimiter or _delimiter(_first_line(text))
@@ -175,8 +178,6 @@ def _rows(
         ) from error
     except csv.Error as error:
         raise InputError(f"{source} is not a well-formed CSV file: {error}") from error
-    finally:
-        text.detach()
 
 
 def _first_line(text: io.TextIOWrapper) -> str:

@@ -185,15 +185,17 @@ def parse_labels(table: Table, name: str) -> NDArray[Any]:
     seen = {cell: parse_label(cell) for cell in set(labels)}
     if all(isinstance(value, int) for value in seen.values()):
         return np.array([seen[cell] for cell in labels], dtype=np.int64)
-    real = [cell for cell, value in seen.items() if isinstance(value, float)]
-    if len(real) == len(seen) and any(float(cell) != math.floor(float(cell)) for cell in real):
+    numbers = {cell: float(v) for cell, v in seen.items() if not isinstance(v, str)}
+    if len(numbers) < len(seen):
+        return np.array(labels, dtype=object)
+    if any(value != math.floor(value) for value in numbers.values()):
         raise InputError(
             f"{table.source}: the target {name!r} holds {len(seen)} different real numbers, such "
-            f"as {min(real)}; exactcv classifies: give a column of class labels"
+            f"as {min(numbers)}; exactcv classifies: give a column of class labels"
         )
-    if len(real) < len(seen) or any(abs(float(cell)) >= 2**53 for cell in real):
+    if any(abs(value) >= 2**53 for value in numbers.values()):
         return np.array(labels, dtype=object)
-    return np.array([int(float(cell)) for cell in labels], dtype=np.int64)
+    return np.array([int(numbers[cell]) for cell in labels], dtype=np.int64)
 
 
 def parse_label(cell: str) -> int | float | str:
