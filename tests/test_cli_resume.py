@@ -8,7 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,44 +77,44 @@ def test_a_run_cut_short_goes_on_and_ends_the_same(
     assert before == {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
 
 
-def start(table: Path, out: Path, *more: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "exactcv.cli", "tune", table, "--target", "y", "--out", out]
-    command += ["--Cs", "1e-3:1e3:13", "--gammas", "12", "--n-jobs", "1", "--no-progress", *more]
-    return subprocess.Popen(
-        [str(word) for word in command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def wait_for(process: subprocess.Popen[str], path: Path) -> None:
-    """Until the file is there (the machine may be slow) or the process has ended."""
-    for _ in range(12_000):
-        if path.exists() or process.poll() is not None:
-            return
-        time.sleep(0.005)
-    raise AssertionError(f"no {path} after a minute")
+# The second gamma is saved, then nothing more happens: the moment to be killed.
+STALLED = """
+import sys, time
+from exactcv import cli
+from exactcv.commands.folder import CurveFiles
+save = CurveFiles.save
+def stall(self, number, curve):
+    save(self, number, curve)
+    if number == 1:
+        print("ready", file=sys.stderr, flush=True)
+        time.sleep(600)
+CurveFiles.save = stall
+sys.exit(cli.main(sys.argv[1:]))
+"""
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_killed_process_is_continued(tmp_path: Path, how: signal.Signals) -> None:
-    table = write_csv(tmp_path / "data.csv", columns_of(150))
+def test_a_killed_process_is_continued(table: Path, tmp_path: Path, how: signal.Signals) -> None:
     out, whole = tmp_path / "out", tmp_path / "whole"
-    process = start(table, out)
-    wait_for(process, out / "unfinished" / "gamma-002")
-    process.send_signal(how)
-    _, error = process.communicate()
+    options = ("tune", table, "--target", "y", *QUICK, "--gammas", "4", "--no-progress", "--out")
+    with subprocess.Popen(
+        [sys.executable, "-c", STALLED, *map(str, options), str(out)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "ready\n"
+        process.send_signal(how)
+        error = process.stderr.read()
     assert process.returncode == (-signal.SIGKILL if how == signal.SIGKILL else 130), error
     if how == signal.SIGINT:
-        assert "are kept in" in error and "Traceback" not in error
+        assert "2 finished gamma(s) are kept in" in error and "Traceback" not in error
     assert not (out / "model.exactcv").exists()
     for folder in (out, whole):
-        process = start(table, folder)
-        _, error = process.communicate()
-        assert process.returncode == 0, error
+        assert run(*options, folder) == 0
     assert results(out) == results(whole)
-    assert json.loads((out / "run.json").read_text())["timings"]["gammas_taken_up"] >= 2
+    assert json.loads((out / "run.json").read_text())["timings"]["gammas_taken_up"] == 2
 
 
 def test_other_data_or_settings_are_refused_and_nothing_is_lost(
@@ -172,14 +172,38 @@ def test_a_damaged_part_is_computed_again(
     assert results(out) == results(whole)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+@pytest.fixture
+def nobody() -> Iterator[None]:
+    """Root may write anywhere, so root becomes someone else for a while."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    yield
+    os.seteuid(0)
+
+
 def test_a_read_only_folder(
-    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    table: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
 ) -> None:
     out = tmp_path / "out"
-    out.mkdir(mode=0o500)
-    assert tune(table, out) == 1
-    assert "can be written to" in capsys.readouterr().err
+    assert tune(table, out) == 0  # everything that is needed is imported by now
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    for path in (out, tmp_path / "empty"):
+        path.mkdir(exist_ok=True)
+        path.chmod(0o555)
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    request.getfixturevalue("nobody")
+    for folder in ("out", "empty", "empty/new"):
+        assert tune(Path(table.name), Path(folder)) == 1
+        error = capsys.readouterr().err
+        assert f"'{folder}" in error and "choose a folder that can be written to" in error
+    assert before == {path.name: path.read_bytes() for path in Path("out").iterdir()}
 
 
 def test_two_processes_do_not_share_a_folder(

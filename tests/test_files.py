@@ -194,7 +194,7 @@ def test_labels(cells: list[str], labels: list[Any]) -> None:
 def test_targets_that_are_no_classes() -> None:
     with pytest.raises(exactcv.InputError, match="3 different real numbers"):
         parse_labels(Table("t", 3, {"y": ["0.5", "1", "2"]}), "y")
-    with pytest.raises(exactcv.InputError, match="missing in 2 of 3 rows .first: row 2"):
+    with pytest.raises(exactcv.InputError, match=r"missing in 2 of 3 rows .first: row 2"):
         parse_labels(Table("t", 3, {"y": ["a", "", "NA"]}), "y")
 
 
@@ -231,7 +231,7 @@ def test_unseen_levels() -> None:
     table = table_of(x=["1", "2"], c=["a", "b"], y=["0", "1"])
     made, _ = fit_preparation(table, target="y", standardize=False)
     new = table_of(x=["1", "1"], c=["z", "b"])
-    with pytest.raises(exactcv.InputError, match="column 'c' has 'z', not among .* 'a', 'b'"):
+    with pytest.raises(exactcv.InputError, match=r"column 'c' has 'z', not among .* 'a', 'b'"):
         made.apply(new)
     assert made.apply(new, "zeros").tolist() == [[1.0, 0.0, 0.0], [1.0, 0.0, 1.0]]
 
@@ -293,7 +293,7 @@ def test_categorical_on_request_and_too_many_levels() -> None:
     table = table_of(a=["1", "2", "x"], n=["u", "v", "w"], y=list("010"))
     made, _ = fit_preparation(table, target="y", categorical=("a",))
     assert made.features[:3] == ["a=1", "a=2", "a=x"]
-    with pytest.raises(exactcv.InputError, match="'n' has 3 different texts.*--id 'n'"):
+    with pytest.raises(exactcv.InputError, match=r"'n' has 3 different texts.*--id 'n'"):
         fit_preparation(table, target="y", others=("a",), most_levels=2)
 
 
