@@ -73,6 +73,11 @@ class Problem:
         """K c for each row c of ``coef``."""
         return np.asarray(coef @ self.K)
 
+    @property
+    def bounded(self) -> bool:
+        """Has every coefficient an upper bound?"""
+        return self.model is None and bool(self.loss.bounded)
+
     @cached_property
     def diagonal(self) -> FloatArray:
         return np.ascontiguousarray(np.diagonal(self.K))

@@ -59,7 +59,8 @@ class CVResult(Presented):
     coef : (L, n)
         Signed dual coefficients of the full-data fit: f = K coef + intercept.
     at_bound : (L,)
-        Share of the rows (with positive weight) whose coefficient is at its upper bound.
+        Share of the rows (with positive weight) whose coefficient is at its upper bound; NaN for
+        losses that have none ("squared_hinge", "squared").
     certificate : Certificate
         ``kkt`` and ``gap``, worst over folds, ``exact``, ``unresolved``, ``tol``.
     stats : dict
@@ -235,7 +236,9 @@ def _grouped(folds: Folds) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def share_at_bound(task: Task, coef: FloatArray) -> FloatArray:
-    """Share of the rows with some weight whose coefficient is at its bound."""
+    """Share of the rows with some weight whose coefficient is at its bound; NaN without bounds."""
+    if not task.problem.bounded:
+        return np.full(len(coef), np.nan)
     used = task.problem.weight > 0
     box = task.grid.Cs[:, None] * task.problem.weight[used]
     share: FloatArray = (np.abs(coef[:, used]) >= box * (1.0 - AT_BOUND)).mean(axis=1)

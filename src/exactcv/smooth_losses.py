@@ -62,6 +62,11 @@ class SmoothLoss:
         return self.shape.name
 
     @property
+    def bounded(self) -> bool:
+        """Is the slope, and so the coefficient?"""
+        return self.shape.steepest > -np.inf
+
+    @property
     def kappa(self) -> float:
         """One over the Lipschitz constant of the slope."""
         return self.shape.kappa

@@ -362,7 +362,7 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         split_with = {name: _rows_of(value, keep, n) for name, value in split_with.items()}
         folds = self._folds(rows, labels, keep, n, split_with)
         inputs.check_training_parts(folds, codes, self.classes_, in_training)
-        check_support(self.method, folds, self.fit_intercept)
+        check_support(self.method, folds, self.fit_intercept, self.loss)
         return Tuning(
             X=np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows),
             shown=rows,

@@ -12,7 +12,7 @@ from .certificate import Certificate, warn_if_short
 from .exceptions import Interrupted, UnsupportedError
 from .kernels import KernelFunction, check_psd, kernel_matrix
 from .ledger import Ledger
-from .methods import check_loss, check_support, get_method, own_model
+from .methods import check_loss, check_output, check_support, get_method, own_model
 from .parallel import Workers
 from .problem import Problem, Task
 from .progress import Progress, following
@@ -138,10 +138,11 @@ def cross_validate(
     start = perf_counter()
     get_method(method)
     check_loss(method, loss)
+    want_decision = inputs.check_choice("output", output, OUTPUTS) == "decision"
+    check_output(method, loss, want_decision)
     inputs.check_approx(approx)
     chosen_kernel = inputs.check_kernel(kernel, gamma, degree, coef0)
     fit_intercept = inputs.check_flag("fit_intercept", fit_intercept)
-    want_decision = inputs.check_choice("output", output, OUTPUTS) == "decision"
     tol = inputs.check_positive("tol", tol)
     options = check_options(method, method_options)
     n_threads = inputs.check_n_threads(n_jobs)
@@ -150,7 +151,7 @@ def cross_validate(
     data = inputs.read_data(X, y, chosen_kernel, sample_weight, class_weight, memory_limit)
     grid = inputs.make_grid(Cs, lambdas, len(data.y))
     folds = inputs.check_folds(cv, data, groups, random_state)
-    check_support(method, folds, fit_intercept)
+    check_support(method, folds, fit_intercept, loss)
     facts: dict[str, Any] = {"classes": data.classes, "method": method, "loss": loss}
     facts["kernel"] = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
 
@@ -180,7 +181,7 @@ def cross_validate(
         timings["total"] = perf_counter() - start
         raise _interrupted(ledger, timings, facts) from stop
     timings |= _split_time(seconds, stats.pop("timings", {}), ledger.seconds / n_threads)
-    certificate = _certify(ledger)
+    certificate = _certify(ledger, int(stats.get("not_converged", 0)))
     timings["total"] = perf_counter() - start
     return make_result(task, ledger, certificate, stats, timings, **facts)
 
@@ -221,8 +222,8 @@ def _split_time(
     return {"path": path, "folds": folds, "certificate": certificate}
 
 
-def _certify(ledger: Ledger) -> Certificate:
+def _certify(ledger: Ledger, not_converged: int) -> Certificate:
     """The ledger's verdict, said aloud when it is not good."""
-    certificate = ledger.certificate()
+    certificate = replace(ledger.certificate(), not_converged=not_converged)
     warn_if_short(certificate, ledger.task.grid.Cs, ledger.kkt.size, stacklevel=4)
     return certificate

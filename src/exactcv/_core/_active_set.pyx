@@ -268,15 +268,10 @@ cdef class ActiveSet:
         self._flush(h)
 
     cdef int _prepare(self, Py_ssize_t size, bint few):
-        """Make room for M and its factor; not 0 if K_MM is not positive semidefinite.
-
-        Updates of a nearly singular factor (repeated rows) rarely hold when many rows change.
-        """
+        """Make room for M and its factor; not 0 if K_MM is not positive semidefinite."""
         if size > self.capacity:
             self._reserve(size + size // 2)
-        if not few and not self.factor.firm:
-            self.factor.forget()
-        return self.factor.prepare(self.at_knot, size) if size > 0 else 0
+        return self.factor.prepare(self.at_knot, size, few) if size > 0 else 0
 
     cdef bint _drifted(self, Py_ssize_t size, signed char[::1] state, double[::1] h,
                        double b) noexcept nogil:

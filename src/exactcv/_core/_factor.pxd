@@ -11,7 +11,7 @@ cdef class Factor:
     cdef double[::1] triangle, columns, inner, schur, work, z, y
     cdef int[::1] pivots
 
-    cdef int prepare(self, const Py_ssize_t[::1] rows, Py_ssize_t size)
+    cdef int prepare(self, const Py_ssize_t[::1] rows, Py_ssize_t size, bint few)
     cdef void forget(self) noexcept nogil
     cdef void solve(self, const Py_ssize_t[::1] rows, Py_ssize_t size,
                     double* x) noexcept nogil

@@ -16,6 +16,8 @@ A changed row costs one triangular solve, kept for as long as the base is; a new
 the changes are too many to be worth it.
 """
 
+from libc.string cimport memcmp
+
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dtrsm, dtrsv
 from scipy.linalg.cython_lapack cimport dpotrf, dsytrf, dsytrs
 
@@ -72,20 +74,27 @@ cdef class Factor:
         at = np.ascontiguousarray(rows, dtype=np.intp)
         x = np.array(rhs, dtype=float)
         cdef double[::1] view = x
-        if self.prepare(at, len(at)) != 0:
+        if self.prepare(at, len(at), True) != 0:
             raise np.linalg.LinAlgError("G_MM is not positive definite")
         self.solve(at, len(at), &view[0])
         return x
 
     cdef void forget(self) noexcept nogil:
-        """The next set is factorised, however little it differs."""
+        """The next set is factorised, unless it is the base itself."""
         self.room = 0
 
-    cdef int prepare(self, const Py_ssize_t[::1] rows, Py_ssize_t size):
-        """Make ready for M = rows[:size]; returns LAPACK's info, 0 if all is well."""
+    cdef int prepare(self, const Py_ssize_t[::1] rows, Py_ssize_t size, bint few):
+        """Make ready for M = rows[:size]; returns LAPACK's info, 0 if all is well.
+
+        ``few``: only few rows have changed since the last time.  Updates of a base that is nearly
+        singular (repeated rows) rarely hold when many have.
+        """
         cdef Py_ssize_t missing
         cdef int info
-        if self.room > 0:
+        if size == self.n_base and not memcmp(&rows[0], &self.base[0], size * sizeof(Py_ssize_t)):
+            self.n_changed, self.updated = 0, False
+            return 0
+        if self.room > 0 and (few or self.firm):
             with nogil:
                 missing = self._find_changes(rows, size)
                 info = self._update() if missing >= 0 else -1
@@ -149,7 +158,11 @@ cdef class Factor:
             self.firm = info == 0
             for i in range(size):
                 self.firm = self.firm and self.triangle[i * size + i] ** 2 > FIRM * self.top
-        if info == 0 and size >= SMALLEST:
+        if info != 0:
+            for i in range(size):
+                self.place[rows[i]] = -1
+            self.n_base = 0
+        elif size >= SMALLEST:
             self._make_room()
         return info
 

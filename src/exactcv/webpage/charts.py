@@ -82,7 +82,9 @@ def heat_map(it: Overview) -> Markup:
             continue
         i, j = list(rows).index(point[0]), list(columns).index(point[1])
         marks.append(tag("rect", cls=cls, **_box(frame, x[j], x[j + 1], y[i], y[i + 1])))
-    return frame.chart(f"{name} over C and gamma", "C", "gamma", tag("g", cells), *marks)
+    return frame.chart(
+        f"{name} over C and gamma", "C", "gamma", tag("g", cells, cls="cells"), *marks
+    )
 
 
 def _box(frame: Frame, x0: float, x1: float, y0: float, y1: float) -> dict[str, float]:

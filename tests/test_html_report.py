@@ -1,0 +1,281 @@
+"""report.html: whole, safe, self-contained, and shown without complaint by a browser."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import exactcv
+from exactcv.html_report import Page, render
+from exactcv.overview import LeftOutRows, overview
+
+X, y = exactcv.datasets.make_mixture(60, 4, random_state=0)
+NASTY = "<script>alert('x')</script> & \"quotes\""
+LABELS = np.where(y > 0, NASTY, "well")
+
+
+class Reader(HTMLParser):
+    """Text and elements of a page, and whether every element is closed in order."""
+
+    OPEN_ENDED = frozenset({"meta", "link", "br"})
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.stack: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: dict[str, list[str]] = {}
+        self.feed(page)
+        self.close()
+        assert self.stack == [], f"never closed: {self.stack}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in self.OPEN_ENDED:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.setdefault(self.stack[-1] if self.stack else "", []).append(data)
+
+    def count(self, tag: str, cls: str | None = None) -> int:
+        return sum(
+            name == tag and (cls is None or cls in (attrs.get("class") or "").split())
+            for name, attrs in self.elements
+        )
+
+    @property
+    def words(self) -> str:
+        return " ".join(
+            text for tag, texts in self.text.items() if tag != "style" for text in texts
+        )
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[exactcv.CVResult]:
+    grid: dict[str, Any] = {"lambdas": np.geomspace(0.1, 1e-4, 6), "output": "decision"}
+    return [exactcv.cross_validate(X, LABELS, gamma=g, **grid) for g in (0.01, 0.1, 1.0)]
+
+
+@pytest.fixture(scope="module")
+def page(runs: list[exactcv.CVResult]) -> str:
+    return render(
+        Page(
+            overview=overview(runs),
+            title=NASTY,
+            facts={"file": NASTY, NASTY: 3},
+            row_names=[f"row <{k}>" for k in range(60)],
+        )
+    )
+
+
+def test_every_part_is_there(page: str, runs: list[exactcv.CVResult]) -> None:
+    read = Reader(page)
+    for title in (
+        "Error curve",
+        "Left-out error over gamma and C",
+        "Left-out decision values",
+        "ROC of the left-out values",
+        "Confusion matrix of the left-out rows",
+        "Certificate",
+        "Most suspicious rows",
+        "How it was computed",
+        "Reproduce it",
+    ):
+        assert any(heading.startswith(title) for heading in read.text["h2"]), title
+    assert read.count("svg") == 4
+    best = min(runs, key=lambda run: run.error.min())
+    k = best.best
+    for figure in (
+        f"{best.error[k]:.4f} ± {best.se[k]:.4f}",
+        f"{best.n_errors[k]} of 60",
+        f"{best.Cs[k]:.4g}",
+        f"{best.lambdas[k]:.4g}",
+        f"{best.gamma:.4g}",
+        "exact",
+    ):
+        assert figure in read.text["b"]
+    # Six points, the chosen one and that of the 1-SE rule; eighteen cells and two frames.
+    assert read.count("circle", "dot") == 6
+    assert read.count("circle", "best") == read.count("circle", "one-se") == 1
+    assert read.count("rect", "ring") == 2
+
+
+def test_the_confusion_matrix_counts(page: str, runs: list[exactcv.CVResult]) -> None:
+    best = min(runs, key=lambda run: run.error.min())
+    cells = re.findall(r'<td class="(right|wrong)"[^>]*>(\d+)<', page)
+    assert sum(int(n) for kind, n in cells if kind == "wrong") == best.n_errors[best.best]
+    assert sum(int(n) for _, n in cells) == 60
+
+
+def test_the_most_suspicious_row_comes_first(page: str, runs: list[exactcv.CVResult]) -> None:
+    best = min(runs, key=lambda run: run.error.min())
+    assert best.decision is not None
+    margin = best.y * best.decision[best.best]
+    worst = int(np.argmin(margin))
+    first = page[page.index("Most suspicious rows") :]
+    assert first.index(f"row &lt;{worst}&gt;") < first.index("</tr>", first.index("<tbody>"))
+    assert f"{1 - margin[worst]:.4f}" in first
+
+
+def test_what_the_user_gives_is_escaped(page: str) -> None:
+    assert "<script" not in page
+    assert html.escape(NASTY, quote=False) in page
+    assert "row <" not in page
+
+
+def test_nothing_comes_from_elsewhere(page: str) -> None:
+    read = Reader(page)
+    assert {"script", "iframe", "img", "object"} & {tag for tag, _ in read.elements} == set()
+    for _, attributes in read.elements:
+        assert "src" not in attributes
+        assert attributes.get("href") in (None, "data:,")
+        assert not any(name.startswith("on") for name in attributes)
+    style = "".join(read.text["style"])
+    assert "@import" not in style and "url(" not in style
+    assert "prefers-color-scheme: dark" in style
+    assert any(a.get("name") == "viewport" for _, a in read.elements)
+
+
+def test_the_same_result_gives_the_same_page(page: str, runs: list[exactcv.CVResult]) -> None:
+    it = overview(runs)
+    assert render(Page(overview=it)) == render(Page(overview=overview(runs)))
+
+
+def test_labels_only(tmp_path: Path) -> None:
+    result = exactcv.cross_validate(X, y, Cs=[0.1, 1.0])
+    path = exactcv.write_html(result, tmp_path / "report.html")
+    read = Reader(path.read_text(encoding="utf-8"))
+    assert read.count("svg") == 1
+    assert "Only the labels were computed" in read.words
+    assert "their loss was not computed" in read.words
+
+
+def test_warnings_are_shown() -> None:
+    result = exactcv.cross_validate(X, y, lambdas=[100.0, 10.0])
+    assert "not a fault of the computation" in Reader(render(Page(overview=overview(result)))).words
+
+
+def test_several_classes(runs: list[exactcv.CVResult]) -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=60)
+    decision = rng.normal(size=(60, 3)) + 2 * np.eye(3)[truth]
+    left_out = LeftOutRows(
+        row=np.arange(60), truth=truth, predicted=decision.argmax(axis=1), decision=decision
+    )
+    it = replace(overview(runs[0]), classes=np.array(["a", "b", "c"]), left_out=left_out)
+    read = Reader(render(Page(overview=it)))
+    assert sum("AUC" in text for text in read.text["li"]) == 3
+    assert read.count("td", "right") == 3 and read.count("td", "wrong") == 6
+    many = replace(it, classes=np.arange(30).astype(str))
+    assert "too many to show" in Reader(render(Page(overview=many))).words
+
+
+def test_odd_results() -> None:
+    single = [(np.arange(50), np.arange(50, 60))]
+    one_point = exactcv.cross_validate(X, y, Cs=[1.0], cv=single, output="decision")
+    Reader(render(Page(overview=overview(one_point))))  # one grid point, no standard error
+    few = np.flatnonzero(y > 0)[:4]
+    cv = [(np.setdiff1d(np.arange(60), few), few)]
+    one_class = exactcv.cross_validate(X, y, Cs=[0.1, 1.0], cv=cv, output="decision")
+    assert "there is no ROC curve" in Reader(render(Page(overview=overview(one_class)))).words
+    linear = exactcv.cross_validate(X, y, kernel="linear", Cs=[0.1, 1.0])
+    assert "gamma" not in Reader(render(Page(overview=overview(linear)))).text["span"]
+
+
+def test_ties_are_neither_class() -> None:
+    flat = exactcv.cross_validate(
+        np.zeros((8, 8)), np.tile([-1, 1], 4), kernel="precomputed", Cs=[1.0], fit_intercept=False,
+        output="decision",
+    )  # fmt: skip
+    assert "predicted neither" in Reader(render(Page(overview=overview(flat)))).words
+
+
+def test_the_code_gives_the_same_result(runs: list[exactcv.CVResult]) -> None:
+    read = Reader(render(Page(overview=overview(runs[1]))))
+    code = "".join(read.text["code"])
+    names: dict[str, Any] = {"X": X, "y": LABELS, "print": lambda text: None}
+    exec(code, names)
+    np.testing.assert_array_equal(names["result"].error, runs[1].error)
+    assert (
+        "given by me"
+        in Reader(render(Page(overview=overview(runs[1]), code="# given by me"))).words
+    )
+
+
+def test_row_names_must_fit(runs: list[exactcv.CVResult], tmp_path: Path) -> None:
+    with pytest.raises(exactcv.InputError, match="3 entries for 60 rows"):
+        exactcv.write_html(runs[0], tmp_path / "report.html", row_names=["a", "b", "c"])
+
+
+# ---- in a browser --------------------------------------------------------------------------------
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--enable-logging=stderr",
+    "--dump-dom",
+]
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+
+
+def browse(path: Path, *flags: str) -> tuple[str, list[str]]:
+    """The page as the browser has it, and what it wrote to the console."""
+    assert CHROMIUM is not None
+    profile = f"--user-data-dir={path.parent / 'profile'}"
+    done = subprocess.run(
+        [CHROMIUM, *FLAGS, *flags, profile, path.as_uri()],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+@needs_chromium
+def test_a_browser_shows_it_without_complaint(page: str, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(page, encoding="utf-8")
+    shown, console = browse(path)
+    assert console == []
+    assert html.unescape(page).count("Most suspicious rows") == 1
+    assert Reader(shown).text["b"] == Reader(page).text["b"]
+    # The net catches something: a page with an error does write to the console.
+    path.write_text("<script>nonsense()</script>", encoding="utf-8")
+    assert browse(path)[1] != []
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [340, 1200])
+def test_it_fits_the_width_of_a_phone(page: str, tmp_path: Path, width: int) -> None:
+    """In a frame of that width, nothing sticks out to the right."""
+    probe = (
+        "<iframe id=f width={width} height=900 style='border:0' srcdoc=\"{page}\"></iframe>"
+        "<script>f.onload = () => {{ const e = f.contentDocument.documentElement;"
+        " document.title = e.scrollWidth + ' of ' + e.clientWidth; }}</script>"
+    )
+    path = tmp_path / "probe.html"
+    path.write_text(probe.format(width=width, page=html.escape(page)), encoding="utf-8")
+    shown, _ = browse(path, "--virtual-time-budget=2000")
+    found = re.search(r"<title>(\d+) of (\d+)</title>", shown)
+    assert found is not None
+    needed, given = map(int, found.groups())
+    assert needed <= given <= width
