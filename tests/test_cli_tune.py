@@ -213,7 +213,7 @@ def test_without_a_folder_nothing_is_written(
         (["--target", "y", "--weight", "y"], 1, "is the target"),
         (["--target", "y", "--weight", "a"], 1, "missing or negative"),
         (["--target", "a"], 1, "different real numbers"),
-        (["--target", "y", "--approx", "rff"], 1, "approx='rff'"),
+        (["--target", "y", "--approx", "rff"], 1, "--approx rff is not offered"),
     ],
 )
 def test_errors_are_one_line(

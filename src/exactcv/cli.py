@@ -210,7 +210,7 @@ def _wanted(progress: bool | None) -> bool:
     "--tol", type=float, default=1e-8, show_default=True, help="What every solution must meet."
 )
 @click.option(
-    "--approx", type=click.Choice(["rff", "nystroem"]), help="A low-rank stand-in for the kernel."
+    "--approx", type=click.Choice(["rff", "nystroem"]), hidden=True, help="Low-rank kernels."
 )
 @click.option(
     "--n-jobs",

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .. import html_report, inputs, report
-from ..exceptions import InputError, Interrupted
+from .. import html_report, report
+from ..exceptions import InputError, Interrupted, UnsupportedError
 from ..files.atomic import write_bytes, write_text
 from ..files.model import save_model
 from ..files.preparation import Preparation, fit_preparation
@@ -195,9 +195,14 @@ def _names_of(table: Table, name: str) -> list[str]:
 def _check_size(loaded: Loaded, settings: TuneSettings) -> None:
     """Refuse what will not fit before anything is allocated.
 
-    This is where an approximate kernel would be chosen by itself; SVCCV has none yet.
+    An approximate kernel would be chosen here, on request or because the memory is too small; its
+    models have no support vectors, and model files do not know them yet.
     """
-    inputs.check_approx(settings.approx)
+    if settings.approx is not None:
+        raise UnsupportedError(
+            f"--approx {settings.approx} is not offered on the command line yet, whose model files "
+            "hold support vectors; leave it out"
+        )
     n, p = loaded.X.shape
     check_memory(n, extra_bytes=8 * n * p if sparse.issparse(loaded.X) else 0)
 
