@@ -6,6 +6,7 @@ from importlib.metadata import version as _version
 from . import datasets
 from .exceptions import (
     ExactCVError,
+    FileError,
     InputError,
     InputTypeError,
     Interrupted,
@@ -30,6 +31,7 @@ __all__ = [
     "CVResult",
     "ErrorCurveDisplay",
     "ExactCVError",
+    "FileError",
     "GridSearchCV",
     "HeatMapDisplay",
     "InputError",
@@ -49,7 +51,9 @@ __all__ = [
     "cross_val_score",
     "cross_validate",
     "datasets",
+    "load_model",
     "methods",
+    "save_model",
     "write_html",
 ]
 
@@ -63,6 +67,8 @@ _LAZY = {
     "RocDisplay": "displays",
     "SVCCV": "svc_cv",
     "SmoothSVC": "smooth_svc",
+    "load_model": "files.model",
+    "save_model": "files.model",
     "write_html": "html_report",
     "cross_val_predict": "drop_in.functions",
     "cross_val_score": "drop_in.functions",

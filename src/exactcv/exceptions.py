@@ -6,6 +6,7 @@ from typing import Any
 
 __all__ = [
     "ExactCVError",
+    "FileError",
     "InputError",
     "InputTypeError",
     "Interrupted",
@@ -36,6 +37,10 @@ class UnsupportedError(ExactCVError, ValueError):
 
 class MemoryLimitError(ExactCVError, MemoryError):
     """The kernel matrix would not fit; raised before it is allocated."""
+
+
+class FileError(ExactCVError, OSError):
+    """A file or folder cannot be read or written, or holds something else than it should."""
 
 
 class MissingExtraError(ExactCVError, ImportError):

@@ -36,7 +36,7 @@ from .parallel import Workers
 from .presentation import Presented
 from .scoring import Scorer, fit_sigmoids, probabilities, read_scoring, shaped, warn_of_weights
 from .sv_layout import layout, pair_decisions
-from .tuning import Curve, Tuned, Tuning, count_by_weight
+from .tuning import Curve, Store, Tuned, Tuning, count_by_weight
 from .validate import check_options
 
 __all__ = ["SVCCV"]
@@ -140,6 +140,11 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     >>> model.predict(X[:3])
     array([0, 0, 0])
     """
+
+    # For callers that keep what is finished (the command line): where, and whether they will want
+    # the left-out decision values at the chosen point, which become ``_left_out_values``.
+    _store: Store | None = None
+    _wants_values = False
 
     def __init__(
         self,
@@ -252,12 +257,15 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         decision = tuned.chosen.decision
         values = None if decision is None else decision[tuned.point]
         self.__dict__.pop("_sigmoids", None)  # of an earlier fit
-        if self.probability:
+        if self.probability or self._wants_values:
             left_out = tuning.left_out_at(tuned.chosen, tuned.point, workers)
             values = left_out.decision
-            self._sigmoids = fit_sigmoids(
-                values, left_out.codes, len(self.classes_), left_out.weight
-            )
+            if self._wants_values:
+                self._left_out_values = values
+            if self.probability:
+                self._sigmoids = fit_sigmoids(
+                    values, left_out.codes, len(self.classes_), left_out.weight
+                )
         rows = tuning.folds.pair_rows
         self._shown = of_tuned(
             tuning,
@@ -380,6 +388,7 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
             options=check_options(self.method, None),
             keep_decision=self.store_cv_results,
             show_progress=bool(self.verbose),
+            store=self._store,
         )
 
     def _kernels(self) -> list[Kernel]:
