@@ -20,8 +20,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky
 from scipy.spatial.distance import cdist
 
@@ -29,7 +31,7 @@ from .exceptions import InputError, InputTypeError, NotPSDWarning
 from .losses import FloatArray
 from .parallel import Workers
 
-__all__ = ["GAMMA_RULES", "KERNELS", "Kernel", "check_psd", "kernel_matrix", "median_gamma"]
+__all__ = ["GAMMA_RULES", "KERNELS", "Kernel", "check_psd", "gamma_of_sample", "kernel_matrix", "median_gamma"]
 
 KERNELS = ("rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed")
 GAMMA_RULES = ("median", "scale", "auto")
@@ -261,6 +263,13 @@ def median_gamma(X: FloatArray) -> float:
     K = np.empty((len(X), len(X)))
     _fill(K, _squared_distances(X), None)
     return 1.0 / _median_distance(K)
+
+
+def gamma_of_sample(X: Any, kernel: Kernel) -> float:
+    """The kernel's gamma as a number; rules are worked out on the rows of X, dense or sparse."""
+    rows: FloatArray = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=float)
+    gamma = _gamma_by_rule(rows, kernel)
+    return median_gamma(rows) if gamma is None else gamma
 
 
 def _median_distance(D: FloatArray) -> float:

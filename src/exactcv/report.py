@@ -19,7 +19,7 @@ def summary(result: CVResult) -> str:
     scheme = "Leave-one-out" if result.leave_one_out else "Cross-validation"
     lines = [
         f"{scheme} over {len(result.Cs)} grid points, {result.fold_error.shape[1]} folds, "
-        f"method {result.method!r}",
+        f"method {result.method!r}" + _kernel_note(result),
         _point_line(result, "least error", result.best),
         _point_line(result, "1-SE rule", result.one_se),
         certificate_line(result),
@@ -27,6 +27,13 @@ def summary(result: CVResult) -> str:
         timing_line(result),
     ]
     return "\n".join(lines + [f"note: {text}" for text in remarks(result)])
+
+
+def _kernel_note(result: CVResult) -> str:
+    if result.approx is None or result.feature_map is None:
+        return ""
+    m = result.feature_map.n_components
+    return f", approximate kernel ({result.approx}, {m} components)"
 
 
 def _point_line(result: CVResult, name: str, index: int) -> str:

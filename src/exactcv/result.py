@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["CVResult", "make_result"]
+__all__ = ["CVResult", "by_row", "choose", "make_result", "standard_error"]
 
 BoolArray = NDArray[np.bool_]
 
@@ -55,8 +55,9 @@ class CVResult:
         Index of the smallest C whose error is at most ``error[best] + se[best]``.
     objective, intercept : (L,)
         Of the full-data fit: (1/n) sum_i w_i L(y_i, f(x_i) + b) + lambda ||f||^2, and b.
-    coef : (L, n)
-        Signed dual coefficients of the full-data fit: f = K coef + intercept.
+    coef : (L, n) or None
+        Signed dual coefficients of the full-data fit: f = K coef + intercept.  None with
+        ``approx``, where ``weights`` takes its place.
     at_bound : (L,)
         Share of the rows (with positive weight) whose coefficient is at its upper bound.
     certificate : Certificate
@@ -79,6 +80,12 @@ class CVResult:
     scale_with_fold : bool
         Were lambdas given?  A fold that trains on m of n rows then has C n / m (except LOO).
     leave_one_out, fit_intercept : bool
+    approx : str or None
+        "rff" or "nystroem": the kernel is that of ``feature_map``, and all else is exact for it.
+    weights : (L, m) or None
+        With ``approx``: f(x) = feature_map.transform(x) @ weights + intercept.
+    feature_map : object or None
+        With ``approx``: has ``transform``, ``n_components`` and ``gamma``.
     """
 
     Cs: FloatArray
@@ -91,7 +98,7 @@ class CVResult:
     best: int
     one_se: int
     objective: FloatArray
-    coef: FloatArray
+    coef: FloatArray | None
     intercept: FloatArray
     at_bound: FloatArray
     certificate: Certificate
@@ -109,6 +116,9 @@ class CVResult:
     scale_with_fold: bool
     leave_one_out: bool
     fit_intercept: bool
+    approx: str | None = None
+    weights: FloatArray | None = None
+    feature_map: Any = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -188,14 +198,9 @@ def make_result(
     sizes = np.diff(folds.offsets)
     fold_error = np.add.reduceat(wrong, folds.offsets[:-1], axis=1, dtype=float) / sizes
     n_errors = wrong.sum(axis=1)
-    error, se = n_errors / wrong.shape[1], _standard_error(fold_error)
-    # A grid point that misses the tolerance is not chosen while there is another.
-    short = np.isin(np.arange(len(Cs)), [l for l, _ in certificate.unresolved])
-    best = int(np.lexsort((Cs, n_errors, short))[0])
-    bar = error[best] + np.nan_to_num(se[best])
-    within = (error <= bar) & (short == short[best])
-    one_se = int(np.argmin(np.where(within, Cs, np.inf)))
-    decision, row_wrong = _by_row(task, pair_decision, wrong)
+    error, se = n_errors / wrong.shape[1], standard_error(fold_error)
+    best, one_se = choose(Cs, n_errors, error, se, certificate)
+    decision, row_wrong = by_row(folds, task.problem.y, pair_decision, wrong)
     return CVResult(
         Cs=Cs,
         lambdas=task.grid.lambdas,
@@ -225,7 +230,23 @@ def make_result(
     )
 
 
-def _standard_error(fold_error: FloatArray) -> FloatArray:
+def choose(
+    Cs: FloatArray,
+    n_errors: IntArray,
+    error: FloatArray,
+    se: FloatArray,
+    certificate: Certificate,
+) -> tuple[int, int]:
+    """The indices ``best`` and ``one_se``."""
+    # A grid point that misses the tolerance is not chosen while there is another.
+    short = np.isin(np.arange(len(Cs)), [l for l, _ in certificate.unresolved])
+    best = int(np.lexsort((Cs, n_errors, short))[0])
+    bar = error[best] + np.nan_to_num(se[best])
+    within = (error <= bar) & (short == short[best])
+    return best, int(np.argmin(np.where(within, Cs, np.inf)))
+
+
+def standard_error(fold_error: FloatArray) -> FloatArray:
     n_folds = fold_error.shape[1]
     if n_folds < 2:
         return np.full(len(fold_error), np.nan)
@@ -233,19 +254,20 @@ def _standard_error(fold_error: FloatArray) -> FloatArray:
     return spread
 
 
-def _by_row(
-    task: Task, pair_decision: FloatArray | None, pair_wrong: BoolArray
+def by_row(
+    folds: Folds, y: FloatArray, pair_decision: FloatArray | None, pair_wrong: BoolArray
 ) -> tuple[FloatArray | None, BoolArray]:
-    rows, starts, order = _grouped(task.folds)
+    """Decision values and labels of each row, from those of its pairs."""
+    rows, starts, order = _grouped(folds)
     counts = np.diff(np.append(starts, len(order)))
-    wrong = np.zeros((len(pair_wrong), task.problem.n), dtype=bool)
+    wrong = np.zeros((len(pair_wrong), folds.n), dtype=bool)
     if pair_decision is None:
         votes = np.add.reduceat(pair_wrong[:, order], starts, axis=1, dtype=np.intp)
         wrong[:, rows] = 2 * votes >= counts
         return None, wrong
     decision = np.full(wrong.shape, np.nan)
     decision[:, rows] = np.add.reduceat(pair_decision[:, order], starts, axis=1) / counts
-    wrong[:, rows] = ~(task.problem.y[rows] * decision[:, rows] > TIE)
+    wrong[:, rows] = ~(y[rows] * decision[:, rows] > TIE)
     # A row tested once keeps the ledger's word to the bit.
     once = counts == 1
     wrong[:, rows[once]] = pair_wrong[:, order[starts[once]]]

@@ -132,14 +132,36 @@ def cross_validate(
     start = perf_counter()
     get_method(method)
     check_loss(method, loss)
-    inputs.check_approx(approx)
     chosen_kernel = inputs.check_kernel(kernel, gamma, degree, coef0)
     fit_intercept = inputs.check_flag("fit_intercept", fit_intercept)
     want_decision = inputs.check_choice("output", output, OUTPUTS) == "decision"
     tol = inputs.check_positive("tol", tol)
-    options = _check_options(method, method_options)
     n_threads = inputs.check_n_threads(n_jobs)
     say = _reporter(inputs.check_flag("progress", progress))
+    if approx is not None:
+        from .approx.driver import approximate_cross_validate
+
+        return approximate_cross_validate(
+            X,
+            y,
+            approx=approx,
+            n_components=inputs.check_approx(approx, n_components, method, loss),
+            kernel=chosen_kernel,
+            grid=lambda n: inputs.make_grid(Cs, lambdas, n),
+            cv=cv,
+            groups=groups,
+            sample_weight=sample_weight,
+            class_weight=class_weight,
+            fit_intercept=fit_intercept,
+            want_decision=want_decision,
+            n_threads=n_threads,
+            tol=tol,
+            random_state=random_state,
+            memory_limit=memory_limit,
+            options=method_options or {},
+            say=say,
+        )
+    options = _check_options(method, method_options)
     data = inputs.read_data(X, y, chosen_kernel, sample_weight, class_weight, memory_limit)
     grid = inputs.make_grid(Cs, lambdas, len(data.y))
     folds = inputs.check_folds(cv, data, groups, random_state)
