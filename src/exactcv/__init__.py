@@ -4,6 +4,7 @@ from importlib.metadata import version as _version
 
 from . import datasets
 from .exceptions import (
+    ClusterError,
     ExactCVError,
     InputError,
     InputTypeError,
@@ -24,6 +25,7 @@ __version__ = _version("exactcv")
 
 __all__ = [
     "CVResult",
+    "ClusterError",
     "ExactCVError",
     "InputError",
     "InputTypeError",

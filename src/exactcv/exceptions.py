@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "ClusterError",
     "ExactCVError",
     "InputError",
     "InputTypeError",
@@ -36,6 +37,10 @@ class MemoryLimitError(ExactCVError, MemoryError):
 
 class MissingExtraError(ExactCVError, ImportError):
     """An optional package is needed; the message names the extra to install."""
+
+
+class ClusterError(ExactCVError, RuntimeError):
+    """The cluster that was to do the work has gone or lost a task; there is no result."""
 
 
 class NotPSDWarning(UserWarning):

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["Cancelled", "Workers"]
+__all__ = ["Cancelled", "Workers", "single_threaded_blas"]
 
 Item = TypeVar("Item")
 
@@ -25,6 +25,11 @@ Item = TypeVar("Item")
 def _blas() -> ThreadpoolController:
     """The libraries in use; NumPy and SciPy have loaded them by now, and looking takes a while."""
     return ThreadpoolController()
+
+
+def single_threaded_blas() -> Any:
+    """A context in which BLAS runs on one thread."""
+    return _blas().limit(limits=1, user_api="blas")
 
 
 class Cancelled(Exception):

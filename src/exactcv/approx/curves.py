@@ -72,17 +72,29 @@ class _Singles(Mapping[int, IntArray]):
         return 0
 
 
+Judged = tuple[Verdict, IntArray, NDArray[np.floating]]
+
+
 @dataclass(frozen=True)
 class _Judge:
-    """``verdict`` for these limits, and the features of the rows it leaves open."""
+    """``verdict`` for these limits, and numbers and features of the rows it leaves open."""
 
     limits: Limits
     want_decision: bool
 
-    def __call__(self, chunk: Chunk) -> tuple[Verdict, IntArray, NDArray[np.floating]]:
+    def __call__(self, chunk: Chunk) -> Judged:
         found = verdict(chunk, self.limits, self.want_decision)
         used = np.flatnonzero(found.open.any(axis=1))
-        return found, used, chunk.Z[used]
+        return found, used + chunk.start, chunk.Z[used]
+
+    def join(self, results: list[Judged]) -> Judged:
+        names = ("wrong", "open", "kept", "value")
+        columns = [[getattr(found, name) for found, _, _ in results] for name in names]
+        if not self.want_decision:
+            columns.pop()
+        joined = Verdict(*(np.concatenate(column) for column in columns))
+        rows, Z = (np.concatenate([part[k] for part in results]) for k in (1, 2))
+        return joined, rows, Z
 
 
 class _LeaveOneOut:
@@ -121,9 +133,7 @@ class _LeaveOneOut:
             solver.workers.cancel,
         )  # fmt: skip
 
-    def _enter(
-        self, chunk: Chunk, result: tuple[Verdict, IntArray, NDArray[np.floating]]
-    ) -> None:
+    def _enter(self, chunk: Chunk, result: Judged) -> None:
         found, used, Z = result
         rows = slice(chunk.start, chunk.start + len(chunk.y))
         self.curves.wrong[:, rows] = found.wrong.T
@@ -134,7 +144,7 @@ class _LeaveOneOut:
         self.curves.counts["unchanged"] += kept
         self.curves.counts["bound"] += found.open.size - kept - open_ - mine
         position = np.full(len(chunk.y), -1, dtype=np.intp)
-        position[used] = np.arange(len(used))
+        position[used - chunk.start] = np.arange(len(used))
         for l in np.flatnonzero(found.open.any(axis=0)):
             which = np.flatnonzero(found.open[:, l])
             features = Z[position[which]].astype(np.float64, copy=False)
@@ -221,6 +231,14 @@ class _Predict:
             mine, theta = rows[first:last] - chunk.start, self.theta[fold]
             out[fold] = (int(first), chunk.Z[mine] @ theta[:, :-1].T + theta[:, -1])
         return out
+
+    def join(
+        self, results: list[dict[int, tuple[int, FloatArray]]]
+    ) -> dict[int, tuple[int, FloatArray]]:
+        return {
+            fold: (results[0][fold][0], np.concatenate([part[fold][1] for part in results]))
+            for fold in self.test
+        }
 
 
 def fold_curves(

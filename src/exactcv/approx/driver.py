@@ -34,14 +34,15 @@ from ..memory import available_memory, parse_bytes
 from ..parallel import Workers
 from ..problem import Grid
 from ..result import CVResult, by_row, choose, standard_error
+from .distributed import DaskRows, DaskRunner, active_client, as_local
 from .curves import Curves, fold_curves, leave_one_out_curves
 from .features import FeatureMap, make_feature_map
 from .options import Options
 from .runner import LocalRunner, scratch_array
 from .sampling import smallest_keys
-from .solver import Sample, Solved, Solver
-from .sources import RowSource, open_source
-from .verdict import Spread
+from .solver import Runner, Sample, Solved, Solver
+from .sources import ArrayRows, RowSource, open_source
+from .verdict import Farthest, Spread
 
 __all__ = ["approximate_cross_validate"]
 
@@ -99,13 +100,11 @@ def approximate_cross_validate(
         say(f"features, {data.n} rows")
         fmap, sample = _features(data, kernel, approx, n_components, seed, chosen)
         store = chosen.store_for(data.n, fmap.n_components, budget)
-        runner = LocalRunner(
-            data.source, data.y, data.weight, fmap, workers, store, chosen.dtype, chosen.folder
-        )
+        runner = _runner(data, fmap, workers, store, chosen)
         spread = _spread(runner, sample, fit_intercept)
         timings = {"kernel": perf_counter() - start}
         mass = np.array([data.weight[data.y < 0].sum(), data.weight[data.y > 0].sum()])
-        target = max(1000, 8 * fmap.n_components)
+        target = chosen.target(fmap.n_components)
         solver = Solver(runner, sample, {}, fit_intercept, tol, workers, mass, target, seed)
         solver.batch = max(1, budget // (8 * 8 * target * fmap.n_components))
         say(f"path, {len(points)} grid points")
@@ -124,6 +123,8 @@ def approximate_cross_validate(
         "free": [int((one.state == 1).sum()) for one in solved],
         "features": store,
     }
+    if isinstance(runner, DaskRunner):
+        stats |= {"bytes_sent": runner.bytes_sent, "bytes_received": runner.bytes_received}
     certificate = _certificate(curves, tol, points)
     common = _result_of(data, points, folds, solved, curves, certificate)
     return CVResult(
@@ -141,7 +142,12 @@ def approximate_cross_validate(
 
 
 def _read(X: Any, y: Any, sample_weight: Any, class_weight: Any, options: Options) -> Data:
-    source = open_source(X, options.chunk_rows)
+    others = [given for given in (y, sample_weight) if isinstance(given, str)]
+    source = open_source(X, others, options.chunk_rows)
+    y, sample_weight = (
+        source.column(given) if isinstance(given, str) else as_local(given)
+        for given in (y, sample_weight)
+    )
     labels, classes, signs = inputs.read_labels(y, source.n)
     weight = inputs.read_weights(sample_weight, class_weight, signs, classes)
     return Data(source, labels, classes, signs, weight)
@@ -189,7 +195,7 @@ def _features(
             f"n_components={m} is more than the {n} rows: Nystroem takes its landmarks from them; "
             "use at most that many, or approx=None"
         )
-    count = min(n, max(SAMPLE_ROWS, 20 * m))
+    count = min(n, max(SAMPLE_ROWS, 2 * options.target(m)))
     rows = smallest_keys(n, count, seed)
     X = data.source.take(rows)
     if kernel.uses_gamma:
@@ -203,11 +209,24 @@ def _features(
     return fmap, Sample(rows, Z, data.y[rows], data.weight[rows])
 
 
-def _spread(runner: LocalRunner, sample: Sample, fit_intercept: bool) -> Spread:
+def _runner(
+    data: Data, fmap: FeatureMap, workers: Workers, store: str, options: Options
+) -> Runner:
+    """Passes run where the rows are, or where the user has opened a cluster."""
+    client = active_client() if options.cluster else None
+    if isinstance(data.source, DaskRows) or (client and isinstance(data.source, ArrayRows)):
+        return DaskRunner(
+            data.source, data.y, data.weight, fmap, store, options.dtype, options.chunk_rows, client
+        )
+    return LocalRunner(
+        data.source, data.y, data.weight, fmap, workers, store, options.dtype, options.folder
+    )
+
+
+def _spread(runner: Runner, sample: Sample, fit_intercept: bool) -> Spread:
     centre = sample.Z.mean(axis=0) if fit_intercept else np.zeros(sample.Z.shape[1])
     spread = Spread(centre, 0.0, fit_intercept)
-    radius = max(runner.map(lambda chunk: float(spread.distance(chunk.Z).max())))
-    return Spread(centre, radius, fit_intercept)
+    return Spread(centre, max(runner.map(Farthest(spread))), fit_intercept)
 
 
 # --- the work -------------------------------------------------------------------------------------

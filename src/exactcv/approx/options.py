@@ -29,12 +29,19 @@ class Options:
         Rows in a chunk, for input that does not come in chunks of its own.
     folder : str or None
         Where to spill; by default the system's folder for temporary files.
+    target_rows : int or None
+        Rows near the margin in a small problem, about; by default the larger of 1000 and 8 m.
+        It changes the way to the solution, not the solution.
+    cluster : bool
+        Use the Dask cluster of an active client.  Dask input is left to Dask in any case.
     """
 
     features: str = "auto"
     dtype: str = "float64"
     chunk_rows: int = 8192
     folder: str | None = None
+    target_rows: int | None = None
+    cluster: bool = True
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Options:
@@ -47,10 +54,17 @@ class Options:
         options = cls(**given)
         inputs.check_choice("method_options['features']", options.features, ("auto", *STORES))
         inputs.check_choice("method_options['dtype']", options.dtype, ("float64", "float32"))
-        rows = options.chunk_rows
-        if isinstance(rows, bool) or not isinstance(rows, numbers.Integral) or rows < 1:
-            raise InputError(f"method_options['chunk_rows'] must be a positive int, got {rows!r}")
+        for name in ("chunk_rows", "target_rows"):
+            rows = getattr(options, name)
+            fits = isinstance(rows, numbers.Integral) and not isinstance(rows, bool) and rows > 0
+            if not (fits or (rows is None and name == "target_rows")):
+                raise InputError(f"method_options[{name!r}] must be a positive int, got {rows!r}")
+        inputs.check_flag("method_options['cluster']", options.cluster)
         return options
+
+    def target(self, m: int) -> int:
+        """Rows in a small problem."""
+        return int(self.target_rows or max(1000, 8 * m))
 
     def store_for(self, n: int, m: int, budget: int) -> str:
         """Where the features go."""

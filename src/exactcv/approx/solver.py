@@ -328,6 +328,9 @@ class _Sweep:
     def __call__(self, chunk: Chunk) -> Sums:
         return sweep(chunk, self.columns, self.left_out)
 
+    def join(self, results: list[Sums]) -> Sums:
+        return merge(results)
+
 
 def _like(weight: FloatArray, y: FloatArray, mass: FloatArray) -> FloatArray:
     """Weights of a sample, scaled so that each class weighs what it does in the whole."""

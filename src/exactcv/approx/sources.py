@@ -1,7 +1,12 @@
-"""Where rows come from: anything that can be read in chunks, in a fixed order."""
+"""Where rows come from: anything that can be read in chunks, in a fixed order.
+
+NumPy arrays and memmaps, SciPy sparse matrices and pandas frames (here), Parquet files
+(``parquet.py``) and Dask collections (``distributed.py``).
+"""
 
 from __future__ import annotations
 
+import os
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,7 +16,7 @@ from scipy import sparse
 from ..exceptions import InputError, InputTypeError
 from ..folds import IntArray
 
-__all__ = ["ArrayRows", "RowSource", "open_source"]
+__all__ = ["ArrayRows", "RowSource", "checked_rows", "even_bounds", "open_source"]
 
 
 class RowSource(Protocol):
@@ -29,17 +34,29 @@ class RowSource(Protocol):
         """Some rows, in the given order."""
         ...
 
+    def column(self, name: str) -> NDArray[Any]:
+        """A column that is not a feature: labels or weights."""
+        ...
+
 
 def even_bounds(n: int, chunk_rows: int) -> IntArray:
+    """Chunks of ``chunk_rows`` rows, the last one shorter."""
     return np.append(np.arange(0, n, chunk_rows), n).astype(np.intp)
 
 
 class ArrayRows:
-    """A NumPy array or memmap, or a SciPy sparse matrix."""
+    """A NumPy array or memmap, or a SciPy sparse matrix.
+
+    Examples
+    --------
+    >>> source = ArrayRows(np.arange(6.0).reshape(3, 2), chunk_rows=2)
+    >>> source.bounds, source.read(1)
+    (array([0, 2, 3]), array([[4., 5.]]))
+    """
 
     def __init__(self, X: Any, chunk_rows: int):
         self.X = X.tocsr() if sparse.issparse(X) else X
-        self.n, self.p = X.shape
+        self.n, self.p = map(int, X.shape)
         self.bounds = even_bounds(self.n, chunk_rows)
 
     def read(self, k: int) -> Any:
@@ -49,20 +66,25 @@ class ArrayRows:
     def take(self, rows: IntArray) -> Any:
         return checked_rows(self.X[rows], None)
 
+    def column(self, name: str) -> NDArray[Any]:
+        raise InputTypeError(
+            f"{name!r} names a column, but X is an array: pass the values themselves (names are "
+            "for Parquet files and Dask dataframes)"
+        )
+
 
 def checked_rows(X: Any, start: int | None) -> Any:
     """Float64 and finite, or an error that names the row."""
     if sparse.issparse(X):
-        X = X.astype(np.float64)
+        X = X.tocsr().astype(np.float64)
         if not np.isfinite(X.data).all():
             raise InputError(f"X is not finite (NaN or infinity){_somewhere(start, X.shape[0])}")
         return X
     try:
         X = np.ascontiguousarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputTypeError(
-            f"X does not hold numbers{_somewhere(start, len(X))}: {error}"
-        ) from error
+        where = _somewhere(start, len(X))
+        raise InputTypeError(f"X does not hold numbers{where}: {error}") from error
     if not np.isfinite(X).all():
         row = int(np.argmin(np.isfinite(X).all(axis=1)))
         where = f" in row {start + row}" if start is not None else ""
@@ -74,8 +96,16 @@ def _somewhere(start: int | None, count: int) -> str:
     return "" if start is None else f" in rows {start} to {start + count - 1}"
 
 
-def open_source(X: Any, chunk_rows: int) -> RowSource:
-    """The source for whatever X is."""
+def open_source(X: Any, others: list[str], chunk_rows: int) -> RowSource:
+    """The source for whatever X is; ``others`` are columns that hold no features."""
+    if isinstance(X, (str, os.PathLike)):
+        from .parquet import ParquetRows
+
+        return ParquetRows(os.fspath(X), others, chunk_rows)
+    if type(X).__module__.partition(".")[0] in ("dask", "dask_expr"):
+        from .distributed import DaskRows
+
+        return DaskRows.open(X, others)
     if sparse.issparse(X):
         return ArrayRows(X, chunk_rows)
     array: NDArray[Any] = np.asanyarray(X)

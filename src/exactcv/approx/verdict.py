@@ -30,7 +30,7 @@ from .reduced import HIGH
 from .solver import Solved
 from .sweep import Chunk, Columns
 
-__all__ = ["Limits", "Spread", "Verdict", "limits_of", "verdict"]
+__all__ = ["Farthest", "Limits", "Spread", "Verdict", "limits_of", "verdict"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,19 @@ class Spread:
     def most(self) -> float:
         """The same at any row, for any row that is left out."""
         return (2.0 * self.radius) ** 2 if self.fit_intercept else self.radius**2
+
+
+@dataclass(frozen=True)
+class Farthest:
+    """The largest distance from the centre in a chunk."""
+
+    spread: Spread
+
+    def __call__(self, chunk: Chunk) -> float:
+        return float(self.spread.distance(chunk.Z).max())
+
+    def join(self, results: list[float]) -> float:
+        return max(results)
 
 
 @dataclass(frozen=True)
@@ -90,7 +103,7 @@ class Verdict:
     wrong: NDArray[np.bool_]
     open: NDArray[np.bool_]
     kept: NDArray[np.bool_]
-    value: FloatArray | None
+    value: FloatArray | None = None
 
 
 def limits_of(
@@ -159,6 +172,6 @@ def verdict(chunk: Chunk, limits: Limits, want_decision: bool) -> Verdict:
         mine = rows[np.searchsorted(rows, chunk.start) : np.searchsorted(rows, stop)] - chunk.start
         open_[mine, p] = kept[mine, p] = False
     if not want_decision:
-        return Verdict(wrong, open_, kept, None)
+        return Verdict(wrong, open_, kept)
     value *= chunk.y[:, None]
     return Verdict(wrong, open_, kept, value)
