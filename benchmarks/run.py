@@ -22,6 +22,8 @@ from ours import warm_up
 
 HERE = Path(__file__).resolve().parent
 RESULTS, README = HERE / "RESULTS.md", HERE.parent / "README.md"
+# What stands after this line of RESULTS.md, the list of the papers' tables, is written by hand.
+KEPT = "<!-- below: kept by run.py -->\n"
 README_TABLE = re.compile(r"(<!-- times: begin -->\n).*?(<!-- times: end -->)", re.DOTALL)
 
 HOW_MEASURED = """\
@@ -47,7 +49,7 @@ def main() -> int:
     text = _text(report, facts, _command(options))
     print(text)
     if options.write:
-        RESULTS.write_text(text)
+        RESULTS.write_text(text + _kept())
         if not options.quick and not options.only:
             _into_readme(report)
     return 1 if report.failed else 0
@@ -111,6 +113,12 @@ def _text(report: Report, facts: str, command: str) -> str:
         parts.append("\n".join(missing))
     parts.append("## Where the time goes\n\n" + _parts_table(report.rows))
     return "\n\n".join(parts + report.notes) + "\n"
+
+
+def _kept() -> str:
+    """The marker and what follows it in RESULTS.md."""
+    _, marker, rest = RESULTS.read_text().partition(KEPT) if RESULTS.exists() else ("", "", "")
+    return f"\n{marker}{rest}" if marker else ""
 
 
 def _table(head: list[str], body: list[list[str]]) -> str:

@@ -5,6 +5,11 @@ Every scheme runs plain SMO with tolerance 1e-3, as the paper's LIBSVM does, on 
 from the features into a cache of 200 MB, anew in each fold.  Iterations and kernel evaluations are
 those of the folds (the solution on all rows is not in them, except for AVG and TOP, which start
 from it).  Times are processor time on one thread.
+
+*Labels.*  At tolerance 1e-3 a decision value is right to about 1e-3, so one nearer to zero than
+``CLOSE`` times that may have either sign, from a cold start as from a seed.  Folds with such rows
+are solved further, beside the chain, until the tolerance tells; that work is counted apart and not
+timed.  As in LIBSVM what is then not above zero is predicted to be of class -1.
 """
 
 from __future__ import annotations
@@ -12,16 +17,17 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
 
 import numpy as np
 import pandas as pd
+from machine import facts
 from scipy import sparse
+from seeding_records import Record, Records, pack, write_section
 from threadpoolctl import threadpool_limits
 
 from exactcv import tolerances
@@ -34,16 +40,16 @@ from exactcv.methods import get_method
 from exactcv.parallel import Workers
 from exactcv.problem import Grid, Problem, Task
 from exactcv.rows import CachedRows, RowSource
-from exactcv.seeding.chain import FROM_FULL, SEEDS, Chain
-from exactcv.smo import Solution
+from exactcv.seeding.chain import FROM_FULL, SEEDS, Chain, Placed
+from exactcv.smo import Known, Solution, solve
 
 TOL = 1e-3
+# Labels within CLOSE times the tolerance are settled, by tolerances down to the last.
+CLOSE, LAST_TOL = 10.0, 1e-10
 BUDGET = "200MB"
-RESULTS = Path(__file__).parent / "RESULTS_seeding.md"
-FIGURES = Path(__file__).parent / "figures"
 SEED = 0
 LARGEST_MATRIX = 20_000
-SMALL = 1000
+SMALL, REPEAT = 1000, 10
 BLOCK = 1 << 22  # kernel entries held at a time
 
 
@@ -55,8 +61,15 @@ class Settings:
     full: bool
     write: bool
     only: tuple[str, ...]
-    command: str
-    exact: bool = True
+    schemes: tuple[str, ...]
+    measure: bool
+
+    @property
+    def size(self) -> str:
+        return "full" if self.full else "quick"
+
+    def wants(self, scheme: str) -> bool:
+        return self.measure and (not self.schemes or scheme in self.schemes)
 
 
 @dataclass(frozen=True)
@@ -87,12 +100,16 @@ class Loaded:
     X: np.ndarray
     y: np.ndarray
     source: RowSource
-    exact: bool = True
 
-    def folds(self, k: int | str) -> Folds:
+    def folds(self, k: int | str, first: int | None = None) -> Folds:
+        """All folds, or the first ones."""
         if k == "loo":
-            return leave_one_out_folds(len(self.y))
-        return make_folds(k, self.X, self.y, random_state=SEED)
+            folds = leave_one_out_folds(len(self.y))
+        else:
+            folds = make_folds(k, self.X, self.y, random_state=SEED)
+        return (
+            folds if first is None else Folds(folds.n, folds.left_out[:first], folds.test[:first])
+        )
 
 
 def parse(doc: str | None) -> Settings:
@@ -104,19 +121,15 @@ def parse(doc: str | None) -> Settings:
     size.add_argument("--quick", action="store_true", help="5,000 rows of the large sets (default)")
     size.add_argument("--full", action="store_true", help="all rows")
     parser.add_argument("--only", nargs="*", default=[], metavar="FILE", help="only these sets")
-    parser.add_argument("--skip-exact", action="store_true", help="without method exact")
-    parser.add_argument("--write", action="store_true", help=f"write the section of {RESULTS.name}")
+    parser.add_argument("--schemes", nargs="*", default=[], metavar="NAME", help="only these")
+    parser.add_argument("--no-run", action="store_true", help="make the table of earlier runs")
+    parser.add_argument("--write", action="store_true", help="keep the records and the table")
     given = parser.parse_args()
-    if given.data is None:
+    if given.data is None and not given.no_run:
         parser.error("give --data DIR, or set EXACTCV_DATA, to the folder of the papers' data sets")
-    options = ["--full"] if given.full else []
-    options += ["--skip-exact"] if given.skip_exact else []
-    options += ["--write"] if given.write else []
-    if given.only:
-        options += ["--only", *given.only]
-    command = " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", "--data DIR", *options])
+    folder = Path(given.data or ".")
     return Settings(
-        Path(given.data), given.full, given.write, tuple(given.only), command, not given.skip_exact
+        folder, given.full, given.write, tuple(given.only), tuple(given.schemes), not given.no_run
     )
 
 
@@ -126,18 +139,20 @@ def read_csv(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
     return table.to_numpy(float), y
 
 
-def load(settings: Settings) -> list[Loaded]:
+def load(settings: Settings) -> Iterable[Loaded]:
     """The data sets asked for, after a small run that loads what is loaded on first use."""
+    if not settings.measure:
+        return
     X, y = make_mixture(60, 4, random_state=0)
     small = Loaded(SETS[0], X, y, CachedRows(X, Kernel("rbf", gamma=0.1), BUDGET))
-    for scheme in ("cold", *SEEDS):
-        run_scheme(small, scheme, small.folds("loo"))
-    run_exact(small, small.folds(3))
-    chosen = [what for what in SETS if not settings.only or what.file in settings.only]
-    return [_load(what, settings) for what in chosen]
+    for scheme in ("cold", *SEEDS, "exact"):
+        run(small, scheme, "loo")
+    for what in SETS:
+        if not settings.only or what.file in settings.only:
+            yield load_set(what, settings)
 
 
-def _load(what: DataSet, settings: Settings) -> Loaded:
+def load_set(what: DataSet, settings: Settings) -> Loaded:
     X, y = read_csv(settings.data, what.file)
     kernel = Kernel("rbf", gamma=what.gamma)
     if what.quick_rows and not settings.full:
@@ -147,39 +162,57 @@ def _load(what: DataSet, settings: Settings) -> Loaded:
         X, y = np.ascontiguousarray(X[rows]), y[rows]
     mostly_zero = np.count_nonzero(X) < 0.2 * X.size
     features = sparse.csr_matrix(X) if mostly_zero else X
-    return Loaded(what, X, y, CachedRows(features, kernel, BUDGET), settings.exact)
+    return Loaded(what, X, y, CachedRows(features, kernel, BUDGET))
 
 
 @dataclass(frozen=True)
-class Row:
-    """One scheme on one data set and one number of folds."""
+class Run:
+    """What one cross-validation took and gave."""
 
-    scheme: str
     seeding: float
     seconds: float
     iterations: int
     evaluations: int
     values: np.ndarray
-    wrong: np.ndarray
-
-    @property
-    def accuracy(self) -> float:
-        return 1.0 - float(self.wrong.mean())
-
-    @property
-    def share(self) -> float:
-        return self.seeding / self.seconds
+    close: int = 0
+    settling: int = 0
 
 
-def run_scheme(loaded: Loaded, scheme: str, folds: Folds, first: int | None = None) -> Row:
-    """One cross-validation; small ones three times, of which the quickest counts."""
-    repeat = 3 if len(loaded.y) < SMALL else 1
-    runs = [_run_scheme(loaded, scheme, folds, first) for _ in range(repeat)]
-    return min(runs, key=lambda row: row.seconds)
+def run(loaded: Loaded, scheme: str, k: int | str, first: int | None = None) -> Record:
+    """One cross-validation; of a small set several times, of which the quickest counts."""
+    say(f"{loaded.what.name}, k = {k}, {scheme}")
+    folds = loaded.folds(k, first)
+    work = _run_exact if scheme == "exact" else _run_scheme
+    best = min(
+        (work(loaded, scheme, folds) for _ in range(REPEAT if len(loaded.y) < SMALL else 1)),
+        key=lambda one: one.seconds,
+    )
+    y = loaded.y[folds.pair_rows]
+    positive = best.values > tolerances.TIE
+    return Record(
+        data=loaded.what.file,
+        k=str(k),
+        scheme=scheme,
+        name=loaded.what.name,
+        n=len(loaded.y),
+        rounds=len(folds),
+        folds=len(loaded.folds(k)),
+        seeding=best.seeding,
+        seconds=best.seconds,
+        iterations=best.iterations,
+        evaluations=best.evaluations,
+        close=best.close,
+        settling=best.settling,
+        ties=int((np.abs(best.values) <= tolerances.TIE).sum()),
+        correct=int((positive == (y > 0)).sum()),
+        tested=len(y),
+        labels=pack(positive),
+        load=round(os.getloadavg()[0], 1),
+    )
 
 
-def _run_scheme(loaded: Loaded, scheme: str, folds: Folds, first: int | None) -> Row:
-    """From start to end; the ``first`` folds only, if given."""
+def _run_scheme(loaded: Loaded, scheme: str, folds: Folds) -> Run:
+    """From start to end."""
     chain = Chain(
         loaded.source,
         hinge(loaded.y),
@@ -188,28 +221,39 @@ def _run_scheme(loaded: Loaded, scheme: str, folds: Folds, first: int | None) ->
         TOL,
         polish=False,
     )
-    Cs = np.full(len(folds), loaded.what.C)
+    solutions = _folds_of(chain, loaded, folds)
     values: list[np.ndarray] = []
+    seconds, close, settling = 0.0, 0, 0
     with threadpool_limits(limits=1):
-        start = process_time()
-        full = None
-        if scheme in FROM_FULL:
-            full = chain.cold(np.arange(folds.n), loaded.what.C)
-        for fold, placed in itertools.islice(chain.run(folds, Cs, full), first):
-            values.append(_values(loaded, placed.solution, folds.test[fold]))
-        seconds = process_time() - start
-    counts, found = chain.counts, np.concatenate(values)
+        for fold in itertools.count():
+            start = process_time()
+            placed = next(solutions, None)
+            if placed is None:
+                break
+            found = _values(loaded, placed.solution, folds.test[fold])
+            seconds += process_time() - start
+            found, near, extra = _settled(chain, loaded, placed, folds.test[fold], found)
+            close, settling = close + near, settling + extra
+            values.append(found)
+    counts = chain.counts
     assert not counts.not_converged
-    y = loaded.y[folds.pair_rows[: len(found)]]
-    return Row(
-        scheme,
+    return Run(
         counts.seeding_seconds,
         seconds,
         counts.iterations,
         counts.kernel_evaluations,
-        found,
-        ~(y * found > tolerances.TIE),
+        np.concatenate(values),
+        close,
+        settling,
     )
+
+
+def _folds_of(chain: Chain, loaded: Loaded, folds: Folds) -> Iterable[Placed]:
+    full = None
+    if chain.scheme in FROM_FULL:
+        full = chain.cold(np.arange(folds.n), loaded.what.C)
+    for _, placed in chain.run(folds, np.full(len(folds), loaded.what.C), full):
+        yield placed
 
 
 def _values(loaded: Loaded, solution: Solution, test: np.ndarray) -> np.ndarray:
@@ -223,59 +267,85 @@ def _values(loaded: Loaded, solution: Solution, test: np.ndarray) -> np.ndarray:
     return values
 
 
-def run_exact(loaded: Loaded, folds: Folds) -> Row | None:
+def _settled(
+    chain: Chain, loaded: Loaded, placed: Placed, test: np.ndarray, values: np.ndarray
+) -> tuple[np.ndarray, int, int]:
+    """Decision values whose signs are settled, how many were not, and the iterations it took."""
+    tol, solution, iterations = TOL, placed.solution, 0
+    close = int((np.abs(values) <= CLOSE * tol).sum())
+    while (np.abs(values) <= CLOSE * tol).any() and tol > 1.5 * LAST_TOL:
+        tol *= 0.1
+        solution = solve(
+            loaded.source,
+            chain.loss,
+            placed.C * chain.weight,
+            placed.train,
+            tol=tol,
+            start=solution.coef,
+            known=Known(solution.coef, solution.errors, placed.train),
+            polish=False,
+        )
+        iterations += solution.iterations
+        values = _values(loaded, solution, test)
+    return values, close, iterations
+
+
+def _run_exact(loaded: Loaded, scheme: str, folds: Folds) -> Run:
     """Method ``exact`` on the same folds, kernel matrix included, to its own tolerance of 1e-8."""
-    n = len(loaded.y)
-    if n > LARGEST_MATRIX or not loaded.exact:
-        return None
-    C = np.array([loaded.what.C])
+    n, C = len(loaded.y), np.array([loaded.what.C])
     with Workers(1) as workers:
         start = process_time()
         K, _ = kernel_matrix(loaded.X, Kernel("rbf", gamma=loaded.what.gamma), workers)
         problem = Problem(K, loaded.y, np.ones(n), hinge(loaded.y))
         task = Task(problem, folds, Grid(C, 1 / (2 * n * C), False), True, 1e-8)
         ledger = Ledger(task)
-        get_method("exact").run(task, ledger, workers)
+        get_method(scheme).run(task, ledger, workers)
         seconds = process_time() - start
-    return Row("exact", 0.0, seconds, 0, 0, ledger.decision[0], ledger.wrong[0])
+    return Run(0.0, seconds, 0, n * n, ledger.decision[0])
 
 
-def differences(rows: Sequence[Row]) -> str:
-    """How the left-out labels of the schemes differ from those of the first, row by row."""
-    out = []
-    for row in rows[1:]:
-        count = min(len(row.wrong), len(rows[0].wrong))
-        differ = row.wrong[:count] != rows[0].wrong[:count]
-        if differ.any():
-            size = np.maximum(np.abs(row.values[:count]), np.abs(rows[0].values[:count]))
-            size = size[differ].max()
-            out.append(
-                f"{row.scheme}: {differ.sum()} of {len(differ)} labels differ, "
-                f"all with decision values within {size:.1e} of 0"
-            )
-    return "; ".join(out) or "all the same"
+# ---- results -------------------------------------------------------------------------------------
+
+
+def labels(record: Record, cold: Record | None) -> str:
+    """How the labels compare with those of cold starts."""
+    if cold is None:
+        return "-"
+    count = record.differences(cold)
+    return "the same" if not count else f"**{count} differ**"
+
+
+def verdicts(records: Records, pairs: Sequence[tuple[str, int | str]]) -> list[str]:
+    """SIR against its bars, a line for each data set and k that has been run."""
+    lines = []
+    for data, k in pairs:
+        cold, sir = records.get(data, k, "cold"), records.get(data, k, "sir")
+        if cold is None or sir is None:
+            continue
+        fewer, quick = sir.iterations < cold.iterations, sir.share < 0.05
+        same = not sir.differences(cold)
+        lines.append(
+            f"- {sir.name}, k = {k}: SIR needs {sir.iterations / cold.iterations:.3f} times the "
+            f"iterations of cold starts ({_told(fewer)}), its seeding {sir.share:.1%} of its total "
+            f"({_told(quick)}), labels {labels(sir, cold)} ({_told(same)})."
+        )
+    return lines
+
+
+def _told(met: bool) -> str:
+    return "met" if met else "**not met**"
+
+
+def finish(settings: Settings, script: str, title: str, lines: Sequence[str]) -> None:
+    """Print the section; with --write put it into the results file."""
+    size = " --full" if settings.full else ""
+    command = f"python benchmarks/{script}.py --data DIR{size} --write"
+    text = "\n".join([f"Made by `{command}`, one set at a time.", "", facts(), "", *lines])
+    title += " (all rows)" if settings.full else ""
+    print(f"## {title}\n\n{text}")
+    if settings.write:
+        write_section(f"{script}_{settings.size}", title, text)
 
 
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def write_section(settings: Settings, key: str, title: str, text: str, facts: str) -> None:
-    """Print the section; with --write also put it in the results file, in place of its old self."""
-    key += "_full" if settings.full else ""
-    title += " (all rows)" if settings.full else ""
-    if settings.only:
-        key, title = "_".join([key, *settings.only]), f"{title}: {', '.join(settings.only)}"
-    body = f"## {title}\n\nMade by `{settings.command}`.\n\n{facts}\n\n{text}\n"
-    print(body)
-    if not settings.write:
-        return
-    old = (
-        RESULTS.read_text() if RESULTS.exists() else "# Alpha seeding and the working-set solver\n"
-    )
-    section = f"<!-- {key} -->\n{body}<!-- end {key} -->\n"
-    pattern = re.compile(rf"<!-- {key} -->\n.*?<!-- end {key} -->\n", re.DOTALL)
-    if pattern.search(old):
-        RESULTS.write_text(pattern.sub(lambda _: section, old))
-    else:
-        RESULTS.write_text(f"{old}\n{section}")

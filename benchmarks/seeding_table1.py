@@ -5,72 +5,66 @@ python benchmarks/seeding_table1.py --data DIR [--quick | --full] [--only FILE .
 
 from __future__ import annotations
 
-from dataclasses import replace
+from seeding import LARGEST_MATRIX, SETS, Loaded, finish, labels, load, parse, run, verdicts
+from seeding_records import Record, Records
 
-from machine import facts
-from seeding import Loaded, Row, differences, load, parse, run_exact, run_scheme, say, write_section
-
-SCHEMES = ("cold", "ato", "mir", "sir")
+K = 10
+SCHEMES = ("cold", "ato", "mir", "sir", "exact")
 # ATO's and MIR's linear algebra grows with the cube of their sets; the paper's took hours on adult.
 LARGEST_FOLD = 1000
 LARGE, ENOUGH = 3000, 3
 
 
-def measure(loaded: Loaded) -> list[Row]:
-    folds = loaded.folds(10)
-    rows = []
-    for scheme in SCHEMES:
-        if scheme in ("ato", "mir") and len(folds.test[0]) > LARGEST_FOLD:
-            continue
-        say(f"{loaded.what.name}, {scheme}")
-        count = ENOUGH if scheme == "ato" and len(loaded.y) > LARGE else None
-        row = run_scheme(loaded, scheme, folds, count)
-        rows.append(replace(row, scheme=f"ato, {count} folds") if count else row)
-    exact = run_exact(loaded, folds)
-    return [*rows, exact] if exact else rows
+def measure(loaded: Loaded, scheme: str) -> Record | None:
+    n = len(loaded.y)
+    if scheme in ("ato", "mir") and n / K > LARGEST_FOLD:
+        return None
+    if scheme == "exact" and n > LARGEST_MATRIX:
+        return None
+    return run(loaded, scheme, K, ENOUGH if scheme == "ato" and n > LARGE else None)
 
 
-def table(results: list[tuple[Loaded, list[Row]]]) -> list[str]:
+def table(records: Records) -> list[str]:
     lines = [
-        "| data | n | scheme | seeding CPU s | total CPU s | seeding share | iterations | "
-        "kernel evaluations | accuracy | labels |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| data | n | scheme | folds run | seeding CPU s | total CPU s | seeding share | "
+        "iterations | kernel evaluations | accuracy | ties | labels settled (iterations) | "
+        "labels beside cold |",
+        "|" + " --- |" * 13,
     ]
-    for loaded, rows in results:
-        for row in rows:
-            counts = (
-                "- | - | -"
-                if row.scheme == "exact"
-                else f"{row.share:.1%} | {row.iterations} | {row.evaluations:.3g}"
-            )
-            lines.append(
-                f"| {loaded.what.name} | {len(loaded.y)} | {row.scheme} | {row.seeding:.4f} | "
-                f"{row.seconds:.3f} | {counts} | {row.accuracy:.2%} | "
-                f"{differences([rows[0], row])} |"
-            )
+    for what in SETS:
+        cold = records.get(what.file, K, "cold")
+        for scheme in SCHEMES:
+            row = records.get(what.file, K, scheme)
+            if row is not None:
+                lines.append(_line(row, cold))
     return lines
 
 
-def verdicts(results: list[tuple[Loaded, list[Row]]]) -> list[str]:
-    lines = []
-    for loaded, rows in results:
-        by_name = {row.scheme: row for row in rows}
-        cold, sir = by_name["cold"], by_name["sir"]
-        lines.append(
-            f"- {loaded.what.name}: SIR needs {sir.iterations / cold.iterations:.2f} times the "
-            f"iterations of cold starts "
-            f"({'met' if sir.iterations < cold.iterations else '**not met**'}), its seeding "
-            f"{sir.share:.1%} of its total ({'met' if sir.share < 0.05 else '**not met**'}), "
-            f"labels {differences([cold, sir])}."
-        )
-    return lines
+def _line(row: Record, cold: Record | None) -> str:
+    seeds = "- | - | -" if row.scheme == "exact" else ""
+    if not seeds:
+        seeds = f"{row.share:.1%} | {row.iterations} | {row.evaluations:.3g}"
+    settled = "-" if row.scheme == "exact" else f"{row.close} ({row.settling})"
+    return (
+        f"| {row.name} | {row.n} | {row.scheme} | {row.rounds} of {row.folds} | "
+        f"{row.seeding:.4f} | {row.seconds:.3f} | {seeds} | {row.accuracy:.2%} | {row.ties} | "
+        f"{settled} | {labels(row, cold)} |"
+    )
 
 
 def main() -> None:
     settings = parse(__doc__)
-    results = [(loaded, measure(loaded)) for loaded in load(settings)]
-    text = "\n".join([*table(results), "", *verdicts(results)])
-    write_section(settings, "table1", "Table 1: efficiency, k = 10", text, facts())
+    records = Records(settings.size)
+    for loaded in load(settings):
+        for scheme in filter(settings.wants, SCHEMES):
+            record = measure(loaded, scheme)
+            if record is not None:
+                records.add(record)
+        if settings.write:
+            records.save()
+    pairs = [(what.file, K) for what in SETS]
+    lines = [*table(records), "", *verdicts(records, pairs)]
+    finish(settings, "seeding_table1", "Table 1: efficiency, k = 10", lines)
 
 
 if __name__ == "__main__":

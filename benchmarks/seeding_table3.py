@@ -7,41 +7,51 @@ For k = 100 on the two large sets the first 30 folds stand for all, as in the pa
 
 from __future__ import annotations
 
-from machine import facts
-from seeding import Loaded, Row, differences, load, parse, run_exact, run_scheme, say, write_section
+from seeding import LARGEST_MATRIX, SETS, finish, labels, load, parse, run, verdicts
+from seeding_records import Records
 
 KS = (3, 10, 100)
+SCHEMES = ("cold", "sir", "exact")
 LARGE, ENOUGH = 3000, 30
 
 
-def measure(loaded: Loaded, k: int) -> tuple[Row, Row, Row | None, int]:
-    folds = loaded.folds(k)
-    count = ENOUGH if k > ENOUGH and len(loaded.y) > LARGE else k
-    say(f"{loaded.what.name}, k = {k}")
-    cold, sir = (run_scheme(loaded, scheme, folds, count) for scheme in ("cold", "sir"))
-    exact = run_exact(loaded, folds)
-    return cold, sir, exact, count
+def table(records: Records) -> list[str]:
+    lines = [
+        "| data | n | k | folds run | cold CPU s | SIR CPU s | exact CPU s | cold iterations | "
+        "SIR iterations | cold evaluations | SIR evaluations | seeding share | accuracy | ties | "
+        "labels of SIR | labels of exact |",
+        "|" + " --- |" * 16,
+    ]
+    for what in SETS:
+        for k in KS:
+            cold, sir, exact = (records.get(what.file, k, scheme) for scheme in SCHEMES)
+            if cold is None or sir is None:
+                continue
+            lines.append(
+                f"| {cold.name} | {cold.n} | {k} | {cold.rounds} | {cold.seconds:.3f} | "
+                f"{sir.seconds:.3f} | {f'{exact.seconds:.3f}' if exact else '-'} | "
+                f"{cold.iterations} | {sir.iterations} | {cold.evaluations:.3g} | "
+                f"{sir.evaluations:.3g} | {sir.share:.1%} | {sir.accuracy:.2%} | {sir.ties} | "
+                f"{labels(sir, cold)} | {labels(exact, cold) if exact else '-'} |"
+            )
+    return lines
 
 
 def main() -> None:
     settings = parse(__doc__)
-    lines = [
-        "| data | n | k | folds run | cold CPU s | SIR CPU s | exact CPU s (all folds) | "
-        "cold iterations | SIR iterations | cold evaluations | SIR evaluations | seeding share | "
-        "accuracy | labels |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    records = Records(settings.size)
     for loaded in load(settings):
+        n = len(loaded.y)
         for k in KS:
-            cold, sir, exact, count = measure(loaded, k)
-            lines.append(
-                f"| {loaded.what.name} | {len(loaded.y)} | {k} | {count} | {cold.seconds:.3f} | "
-                f"{sir.seconds:.3f} | {f'{exact.seconds:.3f}' if exact else '-'} | "
-                f"{cold.iterations} | {sir.iterations} | {cold.evaluations:.3g} | "
-                f"{sir.evaluations:.3g} | {sir.share:.1%} | {sir.accuracy:.2%} | "
-                f"{differences([cold, sir])} |"
-            )
-    write_section(settings, "table3", "Table 3: the effect of k", "\n".join(lines), facts())
+            first = ENOUGH if k > ENOUGH and n > LARGE else None
+            for scheme in filter(settings.wants, SCHEMES):
+                if scheme != "exact" or n <= LARGEST_MATRIX:
+                    records.add(run(loaded, scheme, k, first))
+            if settings.write:
+                records.save()
+    pairs = [(what.file, k) for what in SETS for k in KS]
+    lines = [*table(records), "", *verdicts(records, pairs)]
+    finish(settings, "seeding_table3", "Table 3: the effect of k", lines)
 
 
 if __name__ == "__main__":

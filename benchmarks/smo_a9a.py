@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from time import perf_counter, process_time
 
 import numpy as np
-from machine import facts
 from scipy import sparse
-from seeding import Settings, parse, read_csv, write_section
+from seeding import Settings, finish, parse, read_csv
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
@@ -76,7 +75,7 @@ def objective(X: np.ndarray, y: np.ndarray, coef: np.ndarray) -> float:
     return float(y @ coef - 0.5 * square)
 
 
-def report(settings: Settings) -> str:
+def report(settings: Settings) -> list[str]:
     X, y = read_csv(settings.data, "a9a")
     if not settings.full:
         X, y = X[:QUICK_ROWS], y[:QUICK_ROWS]
@@ -102,14 +101,14 @@ def report(settings: Settings) -> str:
         f"CPU time {ratio:.2f} times the peer's (bar: at most 3), objectives {apart:.1e} apart "
         f"relatively (bar: 1e-4): {verdict}.",
     ]
-    return "\n".join(lines)
+    return lines
 
 
 def main() -> None:
     settings = parse(__doc__)
     with threadpool_limits(limits=1):
-        text = report(settings)
-    write_section(settings, "smo_a9a", "The solver without a kernel matrix", text, facts())
+        lines = report(settings)
+    finish(settings, "smo_a9a", "The solver without a kernel matrix", lines)
 
 
 if __name__ == "__main__":

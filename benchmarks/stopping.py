@@ -8,24 +8,29 @@ identity on standardised features, so a lost minus sign is assumed.)
 *Standard* is Algorithm 2 and *proposed* Algorithm 3: the same checks, seeds and SMO loop, without
 and with the second problem; both by plain SMO to 1e-3, as in the paper.  Where the label is not
 proved, both go on to a certified solution; that part is counted apart.
+
+A run may take hours.  With ``--keep FILE`` what is measured goes to FILE at once and is not
+measured again, so that a run can be stopped, taken up again, or shared between processes.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from exactcv.folds import leave_one_out_folds
+from exactcv.folds import Folds
 from exactcv.ledger import Ledger
 from exactcv.losses import hinge
 from exactcv.methods import get_method
@@ -43,6 +48,21 @@ TRAIN_SIZE = {
 }  # fmt: skip
 QUICK_SETS = ("heart", "thyroid", "titanic", "twonorm")
 KERNELS = ("linear", "rbf")
+REALIZATIONS = 5
+# Unless in the full form: how many rows of a set are left out in turn (all of them if it has no
+# more than SMALL), and what is cut down for the three largest sets, whose SMO takes hours.
+LEFT_OUT, QUICK_LEFT_OUT, SMALL = 100, 40, 200
+LESS = {
+    ("german", "linear"): 20, ("image", "linear"): 20, ("splice", "linear"): 10,
+    ("german", "rbf"): 60, ("image", "rbf"): 40, ("splice", "rbf"): 60,
+}  # fmt: skip
+COARSE = {("german", "rbf"), ("image", "rbf"), ("splice", "rbf")}
+COUNTS = (
+    "kernel_evaluations", "finish_evaluations", "iterations", "second_iterations", "check_1",
+    "check_2", "check_3", "stopped", "converged", "switched_off",
+)  # fmt: skip
+
+Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -70,57 +90,129 @@ class Model:
         square = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1) - 2.0 * inner
         return np.exp(-self.gamma * np.maximum(square, 0.0))
 
-    def task(self, data: Realization) -> Task:
+    def task(self, data: Realization, left_out: np.ndarray) -> Task:
+        """Leave out these rows, one at a time; all others train."""
         K = self.kernel(data.X, data.X)
         n = len(data.y)
         problem = Problem(
             np.ascontiguousarray((K + K.T) / 2), data.y, np.ones(n), hinge(data.y), True
         )
         grid = Grid(self.Cs, 1 / (2 * n * self.Cs), scale_with_fold=False)
-        return Task(problem, leave_one_out_folds(n), grid, want_decision=False, tol=1e-8)
+        rows = tuple(left_out.astype(np.intp)[:, None])
+        return Task(problem, Folds(n, rows, rows), grid, want_decision=False, tol=1e-8)
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One method on one task."""
+class Work:
+    """One model on one realization of a set, and how many of its rows are left out in turn."""
 
-    ledger: Ledger
-    stats: dict[str, Any]
-    seconds: float
+    name: str
+    realization: int
+    kernel: str
+    model: int
+    left_out: int
+    coarse: bool
+
+    def rows(self) -> np.ndarray:
+        """Which rows: a seeded sample, in order."""
+        n = TRAIN_SIZE[self.name]
+        order = np.random.default_rng([self.realization, n, 1]).permutation(n)
+        return np.sort(order[: self.left_out])
+
+
+class Bench:
+    """Measures, and remembers what it measured."""
+
+    def __init__(self, options: argparse.Namespace):
+        self.options = options
+        self.file = Path(options.keep) if options.keep else None
+        self.known: dict[str, Record] = {}
+        if self.file and self.file.exists():
+            for line in self.file.read_text().splitlines():
+                self.known.update(json.loads(line))
+
+    def measure(self, work: Work, who: str) -> Record:
+        """What ``who`` does on this work; see `contenders`."""
+        key = "/".join(map(str, (*vars(work).values(), who)))
+        if key not in self.known:
+            self.known[key] = self._run(work, contenders()[who]())
+            if self.file:
+                with self.file.open("a") as out:
+                    out.write(json.dumps({key: self.known[key]}) + "\n")
+        return self.known[key]
+
+    def _run(self, work: Work, method: Method) -> Record:
+        """One run on one thread; seconds of processor time, which others' work hardly changes."""
+        data = realization(self.options.data, work.name, work.realization)
+        model = models(work.kernel, work.coarse)[work.model]
+        task = model.task(data, work.rows())
+        with threadpool_limits(limits=1), Workers(1) as workers:
+            ledger = Ledger(task)
+            start = process_time()
+            stats = method.run(task, ledger, workers)
+            seconds = process_time() - start
+        values = ledger.coef @ model.kernel(data.X, data.X_test) + ledger.intercept[:, None]
+        return {
+            "seconds": seconds,
+            "exact": bool(ledger.certificate().exact),
+            "wrong": np.packbits(ledger.wrong).tobytes().hex(),
+            "loo": ledger.wrong.mean(axis=1).tolist(),
+            "test": (data.y_test * values <= 0).mean(axis=1).tolist(),
+            "counts": {name: np.asarray(stats[name]).tolist() for name in COUNTS if name in stats},
+        }
+
+
+def contenders() -> dict[str, Callable[[], Method]]:
+    return {
+        "standard": lambda: LooStopping(stopping=False, limit=None),
+        "proposed": lambda: LooStopping(stopping=True, limit=None),
+        "loo_stopping": lambda: get_method("loo_stopping"),
+        "exact": lambda: get_method("exact"),
+    }
 
 
 def arguments(description: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", default=os.environ.get("EXACTCV_DATA"), metavar="DIR")
-    parser.add_argument("--quick", action="store_true", help="four sets, smaller grids")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--quick", action="store_true", help="four sets, few rows, smaller grids")
+    form.add_argument("--full", action="store_true", help="the paper's form: hours")
     parser.add_argument("--sets", nargs="+", choices=sorted(TRAIN_SIZE), metavar="NAME")
     parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS))
-    parser.add_argument("--realizations", type=int, default=1, metavar="N", help="the paper has 5")
-    parser.add_argument("--rows", type=int, metavar="N", help="train on the first N rows at most")
-    parser.add_argument("--coarse", action="store_true", help="a part of each grid")
+    parser.add_argument("--left-out", type=int, metavar="N", help="rows left out of a larger set")
+    parser.add_argument("--keep", metavar="FILE", help="what was measured, for the next run")
     parser.add_argument("--write", action="store_true", help=f"write into {RESULTS.name}")
     options = parser.parse_args()
     if not options.data:
         parser.error("give the folder of the data sets with --data or EXACTCV_DATA")
     options.sets = options.sets or (list(QUICK_SETS) if options.quick else sorted(TRAIN_SIZE))
-    options.coarse = options.coarse or options.quick
-    if options.quick:
-        options.rows = min(options.rows or 150, 150)
     return options
 
 
-def load(options: argparse.Namespace, name: str) -> Iterator[Realization]:
-    """The first realizations of a set."""
-    stored = np.load(Path(options.data) / "ida" / f"{name}.npz")
+def left_out(options: argparse.Namespace, name: str, kernel: str) -> int:
+    """How many rows of a set are left out in turn."""
+    n = TRAIN_SIZE[name]
+    if options.full or (n <= SMALL and not options.quick):
+        return n
+    usual = QUICK_LEFT_OUT if options.quick else LESS.get((name, kernel), LEFT_OUT)
+    return min(n, options.left_out or usual)
+
+
+def is_coarse(options: argparse.Namespace, name: str, kernel: str) -> bool:
+    """Is the grid cut down?"""
+    return bool(options.quick or ((name, kernel) in COARSE and not options.full))
+
+
+@lru_cache(maxsize=2)
+def realization(data: str, name: str, k: int) -> Realization:
+    """The k-th split of a set."""
+    stored = np.load(Path(data) / "ida" / f"{name}.npz")
     x, t, splits = stored["x"], stored["t"].astype(float), stored["train"]
-    for k in range(options.realizations):
-        if k < len(splits):
-            train = splits[k]
-        else:
-            train = np.random.default_rng([k, len(t)]).permutation(len(t))[: TRAIN_SIZE[name]]
-        test = np.setdiff1d(np.arange(len(t)), train)
-        train = train[: options.rows]
-        yield Realization(x[train], t[train], x[test], t[test], k < len(splits))
+    original = k < len(splits)
+    seeded = np.random.default_rng([k, len(t)]).permutation(len(t))[: TRAIN_SIZE[name]]
+    train = splits[k] if original else seeded
+    test = np.setdiff1d(np.arange(len(t)), train)
+    return Realization(x[train], t[train], x[test], t[test], original)
 
 
 def models(kernel: str, coarse: bool) -> list[Model]:
@@ -131,30 +223,11 @@ def models(kernel: str, coarse: bool) -> list[Model]:
     return [Model(float(2.0 ** (-11 * i)), 500.0**steps) for i in steps]
 
 
-def measure(task: Task, method: Method) -> Measured:
-    """One run on one thread."""
-    with threadpool_limits(limits=1), Workers(1) as workers:
-        ledger = Ledger(task)
-        start = perf_counter()
-        stats = method.run(task, ledger, workers)
-        return Measured(ledger, stats, perf_counter() - start)
-
-
-def contenders() -> dict[str, Method]:
-    return {
-        "standard": LooStopping(stopping=False, limit=None),
-        "proposed": LooStopping(stopping=True, limit=None),
-        "loo_stopping": get_method("loo_stopping"),
-        "exact": get_method("exact"),
-    }
-
-
 def command(script: str, options: argparse.Namespace) -> str:
-    """The command that made the figures, without the path of the data."""
+    """The command that made the figures, without the paths."""
     words = [f"python benchmarks/{script}"]
-    words += [f"--{name}" for name in ("quick", "coarse", "write") if getattr(options, name)]
-    words += [f"--rows {options.rows}"] if options.rows else []
-    words += [f"--realizations {options.realizations}"] if options.realizations != 1 else []
+    words += [f"--{name}" for name in ("quick", "full", "write") if getattr(options, name)]
+    words += [f"--left-out {options.left_out}"] if options.left_out else []
     if options.sets != sorted(TRAIN_SIZE) and not options.quick:
         words += ["--sets", *options.sets]
     if options.kernels != list(KERNELS):

@@ -25,10 +25,10 @@ def main(path: Path) -> None:
     X, y = exactcv.datasets.load_breast_cancer()
     result = exactcv.cross_validate(X, y, lambdas=np.geomspace(0.1, 1e-6, 60))
     figure, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
-    result.plot(ax)
+    display = result.plot(ax=ax)
     best = result.best
     chosen = f"{result.n_errors[best]} of {len(y)} wrong at C = {result.Cs[best]:.2g}"
-    ax.plot(result.lambdas[best], result.error[best], "o", color="black", label=chosen)
+    display.best_.set_label(chosen)
     ax.set(title="Exact leave-one-out error, breast cancer", ylim=(0, 0.12))
     ax.legend(loc="upper left")
     # No date or version in the file: it changes only if the figure does.

@@ -19,7 +19,8 @@ def test_demo_prints_table_certificate_and_both_times(
     stub()
     monkeypatch.setattr(cli, "load_breast_cancer", lambda: make_mixture(40, 4, random_state=0))
     assert cli.main(["demo", "--method", "stub"]) == 0
-    text = capsys.readouterr().out
+    text, progress = capsys.readouterr()
+    assert progress.startswith("exactcv: kernel matrix, 40 rows")
     for expected in (
         "lambda",
         "best",
@@ -31,6 +32,8 @@ def test_demo_prints_table_certificate_and_both_times(
         assert expected in text
     table = text.split("\n\n")[1].splitlines()
     assert 11 <= len(table) <= 16
+    assert cli.main(["demo", "--method", "stub", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_methods_are_listed(

@@ -15,6 +15,7 @@ import pytest
 from _oracle import Run, Start, Twin, make_task, random_small, run
 from _problems import BUILDERS, FloatArray, Small, labels, linear, rbf
 from exactcv._core._active_set import ActiveSet, Status
+from exactcv._core._factor import Factor
 
 import exactcv
 from exactcv._core import _bounds, reference
@@ -386,3 +387,28 @@ def test_nothing_is_proved_by_an_indefinite_kernel(seed: int) -> None:
             values = exactcv.cross_validate(X, y, output="decision", **options)
             alone = exactcv.cross_validate(X, y, output="error", **options)
             assert np.array_equal(values.pair_wrong, alone.pair_wrong)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_factor_follows_a_changing_set(constant):
+    """Rows come and go by the dozen; every solve is right, and few of them factorise."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 30))
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 30)
+    factor = Factor(K, constant)
+    rows = np.sort(rng.choice(300, 180, replace=False))
+    for _ in range(40):
+        right = rng.normal(size=len(rows))
+        x = factor.solve_with(rows, right)
+        G = K[np.ix_(rows, rows)] + constant * factor.top
+        np.testing.assert_allclose(G @ x, right, atol=1e-9)
+        rows = np.setxor1d(rows, rng.choice(300, rng.integers(0, 10), replace=False))
+    assert factor.n_factorised <= 12
+    assert factor.firm
+
+
+def test_factor_sees_that_equal_rows_make_it_singular():
+    X = np.repeat(np.random.default_rng(0).normal(size=(60, 3)), 2, axis=0)
+    factor = Factor(X @ X.T + 1.0, False)
+    factor.solve_with(np.arange(120), np.ones(120))
+    assert not factor.firm

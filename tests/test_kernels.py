@@ -6,12 +6,20 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from scipy.spatial.distance import pdist
 from sklearn.metrics import pairwise
 
 from exactcv import kernels
 from exactcv.exceptions import InputError, MemoryLimitError, NotPSDWarning
-from exactcv.kernels import Kernel, check_psd, kernel_matrix, median_gamma
+from exactcv.kernels import (
+    Kernel,
+    check_psd,
+    gamma_value,
+    kernel_between,
+    kernel_matrix,
+    median_gamma,
+)
 from exactcv.memory import available_memory, check_memory, parse_bytes
 from exactcv.parallel import Workers
 
@@ -67,14 +75,56 @@ def test_median_survives_a_bracket_that_misses(monkeypatch: pytest.MonkeyPatch) 
 
 def test_median_of_heavily_tied_distances() -> None:
     X = np.random.default_rng(0).integers(0, 2, size=(500, 3)).astype(float)
-    assert median_gamma(X) == pytest.approx(1.0 / np.median(pdist(X, "sqeuclidean")))
+    distances = pdist(X, "sqeuclidean")
+    assert median_gamma(X) == pytest.approx(1.0 / np.median(distances[distances > 0]))
 
 
-def test_zero_median_falls_back_to_the_mean_and_equal_rows_to_one() -> None:
+def test_equal_rows_do_not_count() -> None:
     X = np.zeros((10, 1))
-    X[0] = 3.0
-    assert median_gamma(X) == pytest.approx(45 / (9 * 9.0))
+    X[9] = 3.0
+    assert median_gamma(X) == pytest.approx(1 / 9.0)
+    assert kernel_matrix(X, Kernel("rbf"))[1] == median_gamma(X)
     assert median_gamma(np.ones((5, 2))) == 1.0
+    assert kernel_matrix(np.array([[0.0], [-0.0], [1.0]]), Kernel("rbf"))[1] == 1.0
+    tiny = np.array([[1.0], [1.0 + 1e-15], [1.0 + 2e-15], [2.0]])  # differ, but not their squares
+    assert median_gamma(tiny) == pytest.approx(2.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [5, 60, 400])
+def test_a_weight_is_that_many_copies(n: int) -> None:
+    rng = np.random.default_rng(n)
+    X, weight = rng.normal(size=(n, 3)), rng.integers(0, 4, n).astype(float)
+    weight[:2] = 1.0
+    copies = np.repeat(X, weight.astype(int), axis=0)
+    assert median_gamma(X, weight) == median_gamma(copies)
+    assert kernel_matrix(copies, Kernel())[1] == median_gamma(copies)
+    distances = pdist(copies, "sqeuclidean")
+    assert 1 / median_gamma(copies) == pytest.approx(np.median(distances[distances > 0]))
+    assert median_gamma(X, 0.1 * weight) == pytest.approx(median_gamma(X, weight), rel=1e-12)
+    for rule in ("scale", "auto", "median"):
+        kernel = Kernel(gamma=rule)
+        weighted = gamma_value(X, kernel, weight)
+        assert weighted == pytest.approx(gamma_value(copies, kernel), rel=1e-12)
+        assert weighted == pytest.approx(kernel_matrix(copies, kernel)[1], rel=1e-12)
+    assert gamma_value(X, Kernel("linear"), weight) is None
+
+
+def test_weighted_median_survives_a_bracket_that_misses(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(400, 2)), rng.uniform(0.1, 2.0, 400)
+    expected = median_gamma(X, weight)
+    monkeypatch.setattr("exactcv.kernels._bracket", lambda D, weight=None: (0.0, 1e-9))
+    assert median_gamma(X, weight) == expected
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "poly", "sigmoid", "linear"])
+def test_kernel_between_continues_the_matrix(name: str) -> None:
+    X = np.random.default_rng(0).normal(size=(9, 4))
+    kernel = Kernel(name, gamma=0.3, degree=2, coef0=0.5)
+    K, _ = kernel_matrix(X, kernel)
+    assert kernel_between(X[:4], X, kernel) == pytest.approx(K[:4], abs=1e-12)
+    assert kernel_between(csr_matrix(X[:4]), X, kernel) == pytest.approx(K[:4], abs=1e-12)
+    assert kernel_between(csr_matrix(X), csr_matrix(X), kernel) == pytest.approx(K, abs=1e-12)
 
 
 def test_scale_and_auto_follow_scikit_learn(X: np.ndarray) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from _oracle import Run, make_task, random_small, run
 from _problems import BUILDERS, FloatArray, Small, rbf
+from sklearn.datasets import load_iris, load_wine
 
 import exactcv
 from exactcv import smo, tolerances
@@ -132,6 +133,41 @@ def test_one_row_of_a_class() -> None:
     ours, theirs = run(task, "loo_stopping"), run(task, "refit")
     assert ours.ledger.wrong[:, 0].all()
     np.testing.assert_array_equal(ours.ledger.wrong, theirs.ledger.wrong)
+
+
+@pytest.mark.parametrize("name", ["breast cancer", "iris", "wine"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_labels_on_real_data(name: str, kernel: str) -> None:
+    """The paper's values of C, from 0.01 to 100, on data with ties and correlated features."""
+    X, y = real_data(name)
+    options = {"kernel": kernel, "gamma": 0.1, "Cs": [0.01, 1.0, 100.0]}
+    ours = exactcv.cross_validate(X, y, method="loo_stopping", **options)
+    theirs = exactcv.cross_validate(X, y, method="refit", **options)
+    assert ours.certificate.exact
+    np.testing.assert_array_equal(ours.wrong, theirs.wrong)
+    assert ours.stats["stopped"].sum() > 0
+
+
+def real_data(name: str) -> tuple[FloatArray, Any]:
+    """Sixty rows of two classes, the hardest to tell apart where there are three."""
+    if name == "breast cancer":
+        X, y = exactcv.datasets.load_breast_cancer()
+    else:
+        X, y = {"iris": load_iris, "wine": load_wine}[name](return_X_y=True)
+        X, y = X[y > 0], y[y > 0]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    rows = np.random.default_rng(0).permutation(len(y))[:60]
+    return X[rows], y[rows]
+
+
+@pytest.mark.filterwarnings("ignore:the kernel matrix is not positive")
+def test_a_kernel_that_is_not_convex_is_refitted(small: tuple[np.ndarray, np.ndarray]) -> None:
+    """Checks and proofs need convexity: without it no label may rest on them."""
+    options = {"kernel": "sigmoid", "gamma": 2.0, "coef0": -1.0, "Cs": [0.1, 1.0, 10.0]}
+    ours = exactcv.cross_validate(*small, method="loo_stopping", **options)
+    theirs = exactcv.cross_validate(*small, method="refit", **options)
+    assert not ours.certificate.exact and ours.stats["bound"] == 0
+    np.testing.assert_array_equal(ours.wrong, theirs.wrong)
 
 
 # ---- the checks ---------------------------------------------------------------------------------
@@ -267,8 +303,24 @@ def test_stats_add_up() -> None:
     assert (settled == 60).all()
     counts = found.ledger.counts()
     assert counts["bound"] == sum(stats[k].sum() for k in ("check_2", "check_3", "stopped"))
-    assert ((stats["prec"] >= 0) & (stats["prec"] <= 1)).all()
+    assert ((stats["Prec"] >= 0) & (stats["Prec"] <= 1)).all()
     assert (stats["kernel_evaluations"] % 60 == 0).all()
+
+
+def test_polishing_counts_what_the_solver_evaluates(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluated = []
+
+    def spy(*args: Any, **options: Any) -> smo.Solution:
+        found = real(*args, **options)
+        evaluated.append(found.kernel_evaluations)
+        return found
+
+    pair, real = pair_of(labels_task(BUILDERS["mixture"](), 1.0)), smo.solve
+    monkeypatch.setattr("exactcv.stopping.dual_pair.smo.solve", spy)
+    counts = [pair.leave_out(int(r), stopping=False).counts for r in np.flatnonzero(pair.coef)]
+    assert len(evaluated) == len(counts)  # one solve each was enough
+    assert [count.finish for count in counts] == evaluated
+    assert all(count.evaluations % 60 == 0 for count in counts)
 
 
 # ---- the twin -----------------------------------------------------------------------------------
@@ -319,9 +371,28 @@ def test_cancel_is_seen() -> None:
 # ---- the front door -----------------------------------------------------------------------------
 
 
-def test_refuses_decision_values(small: tuple[np.ndarray, np.ndarray]) -> None:
-    with pytest.raises(UnsupportedError, match="'exact'"):
-        exactcv.cross_validate(*small, method="loo_stopping", output="decision")
+def test_refuses_decision_values_before_any_work(small: tuple[np.ndarray, np.ndarray]) -> None:
+    def kernel(X: FloatArray, Z: FloatArray) -> FloatArray:
+        raise AssertionError("the kernel was computed")
+
+    with pytest.raises(UnsupportedError, match=r"use method='exact' or .*'refit'") as caught:
+        exactcv.cross_validate(*small, kernel=kernel, method="loo_stopping", output="decision")
+    assert "'least_squares'" not in str(caught.value)  # it has no hinge loss
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, what in exactcv.methods().items() if "hinge" in what.losses]
+)
+def test_support_says_who_computes_decision_values(
+    name: str, small: tuple[np.ndarray, np.ndarray]
+) -> None:
+    options = {"method": name, "Cs": [1.0], "output": "decision"}
+    if exactcv.methods()[name].decision:
+        found = exactcv.cross_validate(*small, **options).decision
+        assert found is not None and np.isfinite(found).all()
+    else:
+        with pytest.raises(UnsupportedError, match="output='error'"):
+            exactcv.cross_validate(*small, **options)
 
 
 def test_refuses_other_folds(small: tuple[np.ndarray, np.ndarray]) -> None:

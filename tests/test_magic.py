@@ -29,6 +29,18 @@ def unsettled(result):
 
 
 @pytest.mark.parametrize("kind", sorted(set(BUILDERS) - {"constant_features"}))
+@pytest.mark.parametrize("method", ["magic", "consolidated"])
+def test_weak_regularisation_needs_no_fallback(method):
+    """C up to 1e4: nearly all rows on the margin, far from where smoothing starts."""
+    X, y = exactcv.datasets.load_breast_cancer()
+    options = {"lambdas": np.exp([-6.0, -9.0, -13.0]), "output": "decision", "tol": 1e-6}
+    mine = exactcv.cross_validate(X[:120, :6], y[:120], method=method, **options)
+    exact = exactcv.cross_validate(X[:120, :6], y[:120], method="exact", **options)
+    assert mine.certificate.exact
+    assert mine.stats["fallback"] == 0
+    np.testing.assert_allclose(mine.decision, exact.decision, atol=1e-6)
+
+
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("cv", ["loo", 5])
 def test_hinge_equals_refit(kind, fit_intercept, cv):
@@ -150,7 +162,7 @@ def test_columns_that_cannot_converge_are_not_called_solved(monkeypatch):
     n = len(small.y)
     monkeypatch.setattr("exactcv.smoothing.finite.MAX_LEVELS", 1)
     monkeypatch.setattr("exactcv.smoothing.finite.ATTEMPTS", 1)
-    monkeypatch.setattr("exactcv.smoothing.finite.ROUNDS", 1)
+    monkeypatch.setattr("exactcv.smoothing.projection.MAX_ROUNDS", 1)
     batch = batch_of(small, 50.0, np.eye(n, dtype=bool))
     inverses = Inverses(small.K, small.weight, 50.0, True)
     cancel = np.zeros(1, dtype=np.int32)
@@ -161,7 +173,7 @@ def test_columns_that_cannot_converge_are_not_called_solved(monkeypatch):
 def test_fallback_gives_the_same_answer(monkeypatch):
     monkeypatch.setattr("exactcv.smoothing.finite.MAX_LEVELS", 1)
     monkeypatch.setattr("exactcv.smoothing.finite.ATTEMPTS", 1)
-    monkeypatch.setattr("exactcv.smoothing.finite.ROUNDS", 1)
+    monkeypatch.setattr("exactcv.smoothing.projection.MAX_ROUNDS", 1)
     monkeypatch.setattr("exactcv.smoothing.smooth.MAX_STEPS", 10)
     small = build("overlap")
     for loss in ("hinge", "squared_hinge"):

@@ -174,3 +174,21 @@ def test_the_judge_notices(kernel: str) -> None:
     assert kkt(coef, b) > 1e-5
     coef[0] = np.nan
     assert kkt(coef, b) == np.inf
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_no_share_at_a_bound_that_does_not_exist(kernel: str) -> None:
+    X, y = DATA["mixture"]()
+    result = validate(X, y, kernel=kernel, cv=5)
+    assert np.isnan(result.at_bound).all()
+    assert "bound and" not in result.summary()
+
+
+def test_a_row_that_alone_spans_a_direction() -> None:
+    """Only row 7 knows feature 2, so without it w cannot be told from the full fit's rows."""
+    X, y = DATA["n>>p"]()
+    X = X * np.array([1.0, 1.0, 0.0])
+    X[7, 2] = 1.0
+    result = validate(X, y, kernel="linear", cv="loo")
+    assert result.certificate.kkt.max() < 1e-9
+    assert result.decision == pytest.approx(refits(X, y, "linear", 1.0, LeaveOneOut()), abs=1e-8)

@@ -79,16 +79,52 @@ def test_shift_equals_its_twin(box: Any, total: float) -> None:
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 1000))
-def test_matching_equals_its_twin(givers: int, takers: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
+def test_the_twin_matches_each_row_with_one_of_its_class(givers: int, takers: int, s: int) -> None:
+    rng = np.random.default_rng(s)
     similarity = rng.normal(size=(givers, takers))
     give, take = rng.choice([-1.0, 1.0], givers), rng.choice([-1.0, 1.0], takers)
-    partner = np.empty(givers, dtype=np.intp)
-    _seeding.match(similarity, give, take, np.zeros(takers, dtype=np.int8), partner)
-    assert (partner == reference_seeding.match(similarity, give, take)).all()
+    partner = reference_seeding.match(similarity, give, take)
     used = partner[partner >= 0]
     assert len(set(used)) == len(used)
     assert (take[used] == give[partner >= 0]).all()
+    for sign in (-1.0, 1.0):
+        pairs = min(np.count_nonzero(give == sign), np.count_nonzero(take == sign))
+        assert np.count_nonzero(take[used] == sign) == pairs
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10_000), st.integers(0, 8), st.integers(0, 8), st.booleans(), st.booleans())
+def test_sir_equals_its_twin(s: int, out: int, into: int, sums: bool, cached: bool) -> None:
+    """On any coefficients in their boxes, with rows of no weight, from a matrix and from rows."""
+    rng = np.random.default_rng(s)
+    n, X = 24, rng.normal(size=(24, 3))
+    y = rng.choice([-1.0, 1.0], n)
+    width = 2.0 * rng.choice([0.0, 1.0, 1.0, 1.5], n)
+    lower, upper = np.where(y > 0, 0.0, -width), np.where(y > 0, width, 0.0)
+    order = rng.permutation(n)
+    removed, added = np.sort(order[:out]), np.sort(order[out : out + into])
+    coef = np.clip(y * rng.choice([0.0, 0.7, 5.0], n), lower, upper)
+    coef[added] = 0.0
+    train = np.sort(order[out:])
+    features = CachedRows(X, Kernel("rbf", gamma=0.3), "1MB")
+    K = np.ascontiguousarray(features.block(np.arange(n), np.arange(n)))
+    source = features if cached else MatrixRows(K)
+    kernel = source.open(np.empty(0, dtype=np.intp))
+    change = Change(
+        source, kernel, coef, coef, 0.0, y, lower, upper, train, removed, added, fit_intercept=sums
+    )
+    seed = SEEDS["sir"](change)
+    twin = reference_seeding.sir(K, coef, lower, upper, train, removed, added, sums)
+    assert seed == pytest.approx(twin, abs=1e-12)
+    assert feasible(seed, lower, upper, sums)
+    assert change.evaluations <= out * into
+
+
+@given(st.sets(st.integers(0, 20)), st.sets(st.integers(0, 20)))
+def test_what_changes_between_two_training_sets(old: set[int], new: set[int]) -> None:
+    sides = (np.array(sorted(rows), dtype=np.intp) for rows in (old, new))
+    removed, added = _seeding.changed(*sides)
+    assert list(removed) == sorted(old - new) and list(added) == sorted(new - old)
 
 
 def change_of(problem: Any, out: Any, then: Any, C: float = 2.0, sums: bool = True) -> Change:
@@ -100,6 +136,7 @@ def change_of(problem: Any, out: Any, then: Any, C: float = 2.0, sums: bool = Tr
     levels = loss.coefficient_levels(C * problem.weight)
     return Change(
         source=chain.source,
+        kernel=chain.kernel,
         coef=solved.coef,
         errors=solved.errors,
         intercept=solved.intercept,
@@ -233,11 +270,37 @@ def test_warm_C(scheme: str) -> None:
 
 def test_iteration_limit_is_told() -> None:
     X, y = exactcv.datasets.make_mixture(60, 5, random_state=1)
-    with pytest.warns(NotExactWarning, match="do not meet"):
+    with pytest.warns(NotExactWarning, match="6 solves have not converged .*max_iter"):
         result = exactcv.cross_validate(
             X, y, Cs=[50.0], cv=5, method="sir", method_options={"max_iter": 3}
         )
     assert not result.certificate.exact and result.stats["not_converged"] == 6
+    assert result.certificate.not_converged == 6 and len(result.certificate.unresolved) == 6
+    assert "6 not converged" in str(result.certificate)
+
+
+def test_too_many_folds_and_folds_without_a_class_are_refused() -> None:
+    X, y = exactcv.datasets.make_mixture(20, 2, random_state=0)
+    one_class = [(np.flatnonzero(y > 0), np.flatnonzero(y < 0))]
+    for method in CHAINED:
+        with pytest.raises(InputError, match="between 2 and the number of rows, 20"):
+            exactcv.cross_validate(X, y, Cs=[1.0], cv=21, method=method)
+        with pytest.raises(InputError, match="fold 0 of cv has no row of class"):
+            exactcv.cross_validate(X, y, Cs=[1.0], cv=one_class, method=method)
+
+
+def test_warm_C_saves_iterations_on_a_fine_grid() -> None:
+    X, y = exactcv.datasets.make_mixture(80, 5, random_state=1)
+    counts = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotExactWarning)
+        for warm in (False, True):
+            result = exactcv.cross_validate(
+                X, y, Cs=np.geomspace(0.5, 10, 30), cv=5, method="sir", tol=1e-3,
+                method_options={"warm_C": warm},
+            )  # fmt: skip
+            counts.append(result.stats["iterations"].sum())
+    assert counts[1] < 0.9 * counts[0]
 
 
 def test_loose_tolerance_is_plain_smo() -> None:

@@ -9,6 +9,7 @@ from _problems import BUILDERS, FloatArray, Small, mixture, weighted
 from scipy import sparse
 from sklearn.svm import SVC
 
+from exactcv import smo
 from exactcv._core import _smo, reference
 from exactcv.certificate import residuals
 from exactcv.exceptions import InputError
@@ -316,7 +317,36 @@ class TestPlain:
             solve(small.K, loss, box, start=np.full(20, np.nan))
         solve(small.K, loss, box, start=unbalanced, fit_intercept=False)
 
+    def test_starts_for_other_rows_are_refused(self) -> None:
+        small = mixture(20)
+        loss, box = hinge(small.y), np.ones(20)
+        with pytest.raises(InputError, match=r"shape \(5,\).* the 20 rows"):
+            solve(small.K, loss, box, start=np.zeros(5))
+        elsewhere = np.where(np.arange(20) >= 15, 0.5 * small.y, 0.0)
+        with pytest.raises(InputError, match="row 15 takes no part"):
+            solve(small.K, loss, box, np.arange(15), start=elsewhere)
+
     def test_iteration_limit(self) -> None:
         small = mixture(80)
         solution = solve(small.K, hinge(small.y), np.full(80, 100.0), max_iter=3, polish=False)
         assert not solution.converged and solution.iterations == 3
+
+
+@pytest.mark.parametrize("total", [None, 0.0, -1.5])
+def test_cholesky_solves_the_bordered_system(total: float | None) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 30))
+    K, e = X @ X.T, rng.normal(size=20)
+    d = smo._by_cholesky(K, e, total)
+    assert d is not None
+    beta = e - K @ d
+    np.testing.assert_allclose(beta, 0.0 if total is None else beta.mean(), atol=1e-12)
+    if total is not None:
+        assert abs(d.sum() - total) <= 1e-13
+
+
+def test_cholesky_leaves_singular_matrices_to_least_squares() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 5))
+    assert smo._by_cholesky(X @ X.T, np.ones(20), 0.0) is None
+    assert smo._by_cholesky(np.diag([1.0, -1.0]), np.ones(2), None) is None
+    assert smo._by_cholesky(np.full((2, 2), np.nan), np.ones(2), None) is None

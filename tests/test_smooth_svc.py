@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from _problems import labels
+from sklearn.datasets import load_iris
 from sklearn.model_selection import cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -68,6 +70,45 @@ def test_bad_arguments() -> None:
             SmoothSVC(**wrong).fit(X, y)
     with pytest.raises(InputError, match="square"):
         SmoothSVC(kernel="precomputed").fit(X[:, :2], y)
+
+
+def test_several_classes_are_told_what_to_do() -> None:
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(InputError, match="OneVsRestClassifier or OneVsOneClassifier"):
+        SmoothSVC().fit(X, y)
+    assert OneVsRestClassifier(SmoothSVC(kernel="rbf")).fit(X, y).score(X, y) > 0.9
+
+
+def test_refitting_with_another_kernel_forgets_the_first() -> None:
+    X, y = load_iris(return_X_y=True)
+    y = y == 0
+    model = SmoothSVC(kernel="linear").fit(X, y).set_params(kernel="rbf").fit(X, y)
+    assert not hasattr(model, "coef_")
+    expected = SmoothSVC(kernel="rbf").fit(X, y).decision_function(X)
+    assert (model.decision_function(X) == expected).all()
+
+
+@pytest.mark.parametrize("strategy", ["I", "II", "auto"])
+def test_huge_c_falls_back_on_fresh_factors(strategy: str) -> None:
+    """Updates are too rough at c = 1e6: the same answer as without them."""
+    X, y = load_iris(return_X_y=True)
+    model = SmoothSVC(C=1e6, kernel="rbf", strategy=strategy).fit(X, y == 0)
+    afresh = SmoothSVC(C=1e6, kernel="rbf", strategy="none").fit(X, y == 0)
+    assert model.gradient_norm_ < 1e-7
+    assert model.decision_function(X) == pytest.approx(afresh.decision_function(X), abs=1e-8)
+
+
+def test_gradient_norm_where_float64_sums_do_not_do() -> None:
+    """p >> n, uncentred, c = 1000: 1e-9 without extended precision."""
+    rng = np.random.default_rng(0)
+    y = labels(60)
+    X = rng.uniform(-1, 1, size=(60, 2000)) * 0.5 + 0.3 + 0.05 * y[:, None]
+    assert SmoothSVC(C=1e3).fit(X, y).gradient_norm_ < 2e-10
+
+
+def test_weights_of_the_wrong_length() -> None:
+    with pytest.raises(InputError, match="each of the 4 rows"):
+        SmoothSVC().fit(np.eye(4), [0, 1, 0, 1], sample_weight=[1.0, 2.0])
 
 
 def test_import_stays_light() -> None:

@@ -1,5 +1,6 @@
 """Exact leave-one-out and k-fold cross-validation of kernel SVMs, with certificates."""
 
+from importlib import import_module
 from importlib.metadata import version as _version
 
 from . import datasets
@@ -8,6 +9,7 @@ from .exceptions import (
     ExactCVError,
     InputError,
     InputTypeError,
+    Interrupted,
     MemoryLimitError,
     MissingExtraError,
     NotExactWarning,
@@ -24,28 +26,48 @@ from .validate import cross_validate
 __version__ = _version("exactcv")
 
 __all__ = [
+    "SVCCV",
     "CVResult",
     "ClusterError",
+    "ErrorCurveDisplay",
     "ExactCVError",
+    "HeatMapDisplay",
     "InputError",
     "InputTypeError",
+    "Interrupted",
+    "LeftOutDisplay",
     "MemoryLimitError",
     "MissingExtraError",
     "NotExactWarning",
     "NotPSDWarning",
+    "RocDisplay",
     "SmoothSVC",
     "UnsupportedError",
     "__version__",
     "cross_validate",
     "datasets",
     "methods",
+    "write_html",
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Estimators are imported when first asked for: scikit-learn takes most of a second."""
-    if name == "SmoothSVC":
-        from .smooth_svc import SmoothSVC
+# Imported when first asked for: scikit-learn takes most of a second.
+_LAZY = {
+    "ErrorCurveDisplay": "displays",
+    "HeatMapDisplay": "displays",
+    "LeftOutDisplay": "displays",
+    "RocDisplay": "displays",
+    "SVCCV": "svc_cv",
+    "SmoothSVC": "smooth_svc",
+    "write_html": "html_report",
+}
 
-        return SmoothSVC
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        return getattr(import_module(f".{_LAZY[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

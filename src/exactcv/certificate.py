@@ -40,6 +40,7 @@ A number that is not finite makes both infinite.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from math import sqrt
 from typing import Protocol
@@ -48,6 +49,7 @@ import numpy as np
 
 from . import tolerances
 from ._core import _residuals, reference
+from .exceptions import NotExactWarning
 from .folds import IntArray
 from .intercept import canonical_intercept
 from .losses import FloatArray, PiecewiseLinear
@@ -63,6 +65,7 @@ __all__ = [
     "judge_for",
     "relative_gap",
     "residuals",
+    "warn_if_short",
 ]
 
 TINY = float(np.finfo(float).tiny)
@@ -84,6 +87,9 @@ class Certificate:
     convex : bool
         Is the kernel matrix positive semidefinite?  If not, the figures show stationary points,
         which need not be optimal, and ``exact`` is False.
+    not_converged : int
+        How many solves ended at their iteration limit.  What they gave is judged like the rest: it
+        is among ``unresolved`` unless it meets the tolerance all the same.
     """
 
     kkt: FloatArray
@@ -92,6 +98,7 @@ class Certificate:
     unresolved: list[tuple[int, int]]
     tol: float
     convex: bool = True
+    not_converged: int = 0
 
     def __post_init__(self) -> None:
         for figures in (self.kkt, self.gap):
@@ -103,7 +110,42 @@ class Certificate:
             return f"exact: {worst} (tolerance {self.tol:.0e})"
         if not self.convex and not self.unresolved:
             return f"NOT exact: stationary points only, K is not positive semidefinite: {worst}"
-        return f"NOT exact: {worst}, {len(self.unresolved)} unresolved (tolerance {self.tol:.0e})"
+        limit = f", {self.not_converged} not converged" if self.not_converged else ""
+        return (
+            f"NOT exact: {worst}, {len(self.unresolved)} unresolved{limit} "
+            f"(tolerance {self.tol:.0e})"
+        )
+
+
+def warn_if_short(
+    certificate: Certificate, Cs: FloatArray, n_solutions: int, stacklevel: int = 3
+) -> None:
+    """Say aloud that some solutions miss the tolerance; ``Cs`` follows the certificate."""
+    if not certificate.unresolved:
+        return
+    least = min(Cs[l] for l, _ in certificate.unresolved)
+    warnings.warn(
+        f"{len(certificate.unresolved)} of {n_solutions} solutions, from C={least:g} on, "
+        f"do not meet tol={certificate.tol:g} (KKT violation to {certificate.kkt.max():.1e}, "
+        f"relative gap to {certificate.gap.max():.1e}); {_advice(certificate.not_converged)}; see "
+        "result.certificate.unresolved",
+        NotExactWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def _advice(not_converged: int) -> str:
+    """Why solutions may miss the tolerance, and what to do."""
+    if not_converged:
+        return (
+            f"{not_converged} solves have not converged within their iteration limit: raise it "
+            "(max_iter, where the method has it), standardise the features, or leave out the "
+            "largest C"
+        )
+    return (
+        "they are beyond the accuracy of float64 or of the method: standardise the features, "
+        "leave out the largest C, or raise tol"
+    )
 
 
 class Judge(Protocol):
@@ -262,7 +304,7 @@ def residuals(
     (1.0, 1.0)
     """
     coef = np.ascontiguousarray(coef, dtype=float)
-    h = np.ascontiguousarray(K @ coef)
+    h = np.ascontiguousarray(coef @ K)  # K is symmetric; the ledger multiplies in this order too
     judge = PiecewiseLinearJudge.of(loss, np.asarray(C, dtype=float), fit_intercept, left_out)
     out = judge.figures(h[None], coef[None], np.array([intercept]), np.ones(1))
     return float(out[0, 0]), float(relative_gap(out[0, 1], out[0, 2]))

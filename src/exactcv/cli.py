@@ -49,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--output", choices=OUTPUTS, default="decision", help="default: decision")
     demo.add_argument("--method", default="exact", help="see 'exactcv methods'; default: exact")
     demo.add_argument("--jobs", type=int, default=1, help="threads; default: 1")
+    demo.add_argument("--quiet", action="store_true", help="show no progress")
     demo.set_defaults(run=_demo)
     listing = commands.add_parser("methods", help="list the methods and what they support")
     listing.set_defaults(run=_methods)
@@ -68,7 +69,12 @@ def _demo(arguments: argparse.Namespace) -> None:
     print(f"Breast cancer (Wisconsin), standardised: {n} rows, {X.shape[1]} features.")
     print("Kernel SVM (RBF, median gamma), leave-one-out at 50 values of lambda.\n")
     result = cross_validate(
-        X, y, method=arguments.method, output=arguments.output, n_jobs=arguments.jobs
+        X,
+        y,
+        method=arguments.method,
+        output=arguments.output,
+        n_jobs=arguments.jobs,
+        progress=not arguments.quiet,
     )
     print(report.curve_table(result), end="\n\n")
     print(report.summary(result), end="\n\n")

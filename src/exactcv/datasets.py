@@ -13,19 +13,34 @@ from .losses import FloatArray
 __all__ = ["load_breast_cancer", "make_mixture"]
 
 
-def make_mixture(n: int, p: int, random_state: Any = None) -> tuple[FloatArray, FloatArray]:
+def make_mixture(
+    n: int,
+    p: int,
+    random_state: Any = None,
+    *,
+    mean: float = 1.0,
+    noise: float = 3.0,
+    balanced: bool = True,
+) -> tuple[FloatArray, FloatArray]:
     """The simulation of the magic-LOO and consolidated-CV papers: two mixtures of ten Gaussians.
 
     Ten centres of the positive class are drawn from N(mu, I), where the first half of the p
-    coordinates of mu are ones and the rest zeros; the centres of the negative class from
-    N(1 - mu, I).  Each sample takes one of its class's centres at random and adds noise of
-    standard deviation 3.  The classes are balanced and in random order.
+    coordinates of mu are ``mean`` and the rest zeros; the centres of the negative class likewise,
+    with the halves exchanged.  Each sample takes one of its class's centres at random and adds
+    noise.  The defaults are those of the consolidated-CV paper; the magic-LOO paper has a mean of 2
+    and noise of 4.
 
     Parameters
     ----------
     n, p : int
         Rows and features.
     random_state : int, numpy Generator or None
+    mean : float
+        What sets the classes apart.
+    noise : float
+        Its standard deviation.
+    balanced : bool
+        Two classes of equal size in random order; if False, every label is drawn by itself.
 
     Returns
     -------
@@ -42,10 +57,13 @@ def make_mixture(n: int, p: int, random_state: Any = None) -> tuple[FloatArray, 
         if not isinstance(value, numbers.Integral) or value < least:
             raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
     rng = np.random.default_rng(random_state)
-    mean = np.where(np.arange(p) < p // 2, 1.0, 0.0)
-    centres = {1.0: rng.normal(size=(10, p)) + mean, -1.0: rng.normal(size=(10, p)) + (1.0 - mean)}
+    first = np.where(np.arange(p) < p // 2, mean, 0.0)
+    centres = {1.0: rng.normal(size=(10, p)) + first, -1.0: rng.normal(size=(10, p))}
+    centres[-1.0] += mean - first
     y = rng.permutation(np.where(np.arange(n) < n // 2, 1.0, -1.0))
-    X = 3.0 * rng.normal(size=(n, p))
+    if not balanced:
+        y = rng.choice([-1.0, 1.0], size=n)
+    X = noise * rng.normal(size=(n, p))
     for sign, centre in centres.items():
         rows = y == sign
         X[rows] += centre[rng.integers(10, size=int(rows.sum()))]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "ClusterError",
     "ExactCVError",
     "InputError",
     "InputTypeError",
+    "Interrupted",
     "MemoryLimitError",
     "MissingExtraError",
     "NotExactWarning",
@@ -41,6 +44,23 @@ class MissingExtraError(ExactCVError, ImportError):
 
 class ClusterError(ExactCVError, RuntimeError):
     """The cluster that was to do the work has gone or lost a task; there is no result."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a long run; ``partial`` holds what was finished by then.
+
+    A ``KeyboardInterrupt``, so that whatever handles Ctrl-C handles this; therefore the one
+    exception here that is no ``ExactCVError``: ``except Exception`` must not swallow it.
+
+    Attributes
+    ----------
+    partial : object or None
+        From ``cross_validate`` the ``CVResult`` of what is complete, or None if nothing is.
+    """
+
+    def __init__(self, message: str = "interrupted", partial: Any = None):
+        super().__init__(message)
+        self.partial = partial
 
 
 class NotPSDWarning(UserWarning):

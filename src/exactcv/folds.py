@@ -29,11 +29,16 @@ class Folds:
     The two differ when the caller's training sets do not fill up what the test sets leave.
     ``pair_rows`` and ``pair_folds`` list every (row, fold) pair that is tested, fold by fold:
     all left-out results are stored along that axis.
+
+    ``whole_to_part``, where given, is what lambda needs to know of each fold: all rows over the
+    training rows.  By default rows are counted here; it is given where the rows at hand are only
+    some of those that count (one pair of several classes), or count by their weight.
     """
 
     n: int
     left_out: tuple[IntArray, ...]
     test: tuple[IntArray, ...]
+    whole_to_part: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.test)
@@ -41,10 +46,18 @@ class Folds:
     @cached_property
     def leave_one_out(self) -> bool:
         """Does every fold leave out exactly one row (and test on that row alone)?"""
+        if self.whole_to_part is not None:  # blocks, of which this is but a part
+            return False
         return all(
             len(out) == 1 and len(test) == 1 and out[0] == test[0]
             for out, test in zip(self.left_out, self.test, strict=True)
         )
+
+    def part(self, folds: IntArray) -> Folds:
+        """Some of the folds."""
+        ratio = None if self.whole_to_part is None else self.whole_to_part[folds]
+        left_out = tuple(self.left_out[f] for f in folds)
+        return Folds(self.n, left_out, tuple(self.test[f] for f in folds), ratio)
 
     @cached_property
     def pair_rows(self) -> IntArray:
@@ -74,7 +87,7 @@ def leave_one_out_folds(n: int) -> Folds:
 
 
 def make_folds(
-    cv: Any, X: Any, y: NDArray[Any], groups: Any = None, random_state: Any = None
+    cv: Any, X: Any, y: NDArray[Any], groups: Any = None, random_state: Any = None, **more: Any
 ) -> Folds:
     """Folds from "loo", a number, a splitter or an iterable of (train, test) pairs.
 
@@ -83,7 +96,7 @@ def make_folds(
     cv : "loo", int, splitter or iterable
         An int k means ``StratifiedKFold(k)``, shuffled only if ``random_state`` is given; None
         means 5, as in scikit-learn.  Pairs hold row numbers or boolean masks.
-    X, y, groups : array-like
+    X, y, groups, **more : array-like
         Handed to the splitter.
     random_state : int, RandomState or None
 
@@ -114,7 +127,7 @@ def make_folds(
     if isinstance(cv, type):
         raise InputTypeError(f"cv is the class {cv.__name__}; make one: {cv.__name__}(...)")
     if hasattr(cv, "split"):
-        return _collect(_splits(cv, X, y, groups), n)
+        return _collect(_splits(cv, X, y, groups, more), n)
     if not isinstance(cv, Iterable):
         raise InputTypeError(f"cv has type {type(cv).__name__}; {_VALID_CV}")
     return _collect(cv, n)
@@ -144,10 +157,10 @@ def _stratified(cv: Any, n: int, random_state: Any) -> StratifiedKFold:
     return StratifiedKFold(int(cv), shuffle=random_state is not None, random_state=random_state)
 
 
-def _splits(cv: Any, X: Any, y: NDArray[Any], groups: Any) -> Iterable[Any]:
+def _splits(cv: Any, X: Any, y: NDArray[Any], groups: Any, more: dict[str, Any]) -> Iterable[Any]:
     """The splitter's pairs; its own complaints become ours."""
     try:
-        yield from cv.split(X, y, groups)
+        yield from cv.split(X, y, groups, **more)
     except ValueError as error:
         raise InputError(f"cv={cv!r} cannot split these data: {error}") from error
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .exceptions import InputError, InputTypeError, UnsupportedError
-from .folds import Folds, make_folds
+from .folds import Folds, IntArray, make_folds
 from .kernels import GAMMA_RULES, KERNELS, Kernel
 from .losses import FloatArray
 from .memory import check_memory
@@ -32,10 +32,18 @@ __all__ = [
     "check_kernel",
     "check_n_threads",
     "check_positive",
+    "check_seed",
+    "check_training_parts",
+    "class_factors",
+    "encode_labels",
     "make_grid",
     "read_data",
+    "read_groups",
     "read_labels",
+    "read_sample_weight",
     "read_weights",
+    "shown_classes",
+    "times_class_weight",
 ]
 
 DEFAULT_GRID_SIZE = 50
@@ -120,6 +128,23 @@ def _read_features(X: Any) -> FloatArray:
 
 def read_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any], FloatArray]:
     """The labels as an array, the two classes in sort order, and signs: +1 is the second."""
+    labels, classes, codes = encode_labels(y, n)
+    if len(classes) != 2:
+        raise InputError(
+            f"y must have exactly two classes, got {shown_classes(classes)}"
+            + ("; for several classes use exactcv.SVCCV" if len(classes) > 2 else "")
+        )
+    return labels, classes, np.where(codes == 1, 1.0, -1.0)
+
+
+def shown_classes(classes: NDArray[Any]) -> str:
+    """How many classes, and the first of them."""
+    shown = ", ".join(repr(label) for label in classes[:5].tolist())
+    return f"{len(classes)}: {shown}" + (", ..." if len(classes) > 5 else "")
+
+
+def encode_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any], IntArray]:
+    """The labels as an array, the classes in sort order, and the class number of each row."""
     from sklearn.utils import column_or_1d
 
     if y is None:
@@ -138,15 +163,11 @@ def read_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any], FloatArray]
     except TypeError as error:
         raise InputTypeError(f"y mixes labels that cannot be sorted: {error}") from error
     if labels.dtype.kind == "f" and not (classes == np.floor(classes)).all():
-        raise InputError("y holds real numbers that are not class labels; exactcv classifies")
-    if len(classes) != 2:
-        shown = ", ".join(repr(label) for label in classes[:5].tolist())
-        more = ", ..." if len(classes) > 5 else ""
         raise InputError(
-            f"y must have exactly two classes, got {len(classes)}: {shown}{more}"
-            + ("; for several classes run one class against the rest" if len(classes) > 2 else "")
+            "y holds real numbers that are not class labels (Unknown label type: continuous); "
+            "exactcv classifies"
         )
-    return labels, classes, np.where(codes == 1, 1.0, -1.0)
+    return labels, classes, codes.astype(np.intp)
 
 
 def _has_missing(labels: NDArray[Any]) -> bool:
@@ -178,55 +199,70 @@ def read_weights(
     ``class_weight="balanced"`` gives each class n / (2 n_class), with counts over all rows, once;
     as in scikit-learn ``sample_weight`` plays no part in it.
     """
-    weight = np.ones(len(signs))
-    if sample_weight is not None:
-        weight = _numbers(sample_weight, "sample_weight")
-        if weight.shape != signs.shape:
+    codes = (signs > 0).astype(np.intp)
+    weight = read_sample_weight(sample_weight, len(signs))
+    factors = class_factors(class_weight, np.bincount(codes, minlength=2), classes)
+    return times_class_weight(weight, factors, codes, classes)
+
+
+def read_sample_weight(sample_weight: Any, n: int) -> FloatArray:
+    """One weight a row, not negative and not all zero; None stands for ones."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = _numbers(sample_weight, "sample_weight")
+    if weight.shape != (n,):
+        raise InputError(
+            f"sample_weight has shape {weight.shape}; it must be one number for each of the "
+            f"{n} rows"
+        )
+    if (weight < 0).any():
+        row = int(np.argmax(weight < 0))
+        raise InputError(f"sample_weight is negative in row {row}: {weight[row]:g}")
+    if not weight.any():
+        raise InputError("sample_weight is zero in every row; nothing is left to train on")
+    return weight
+
+
+def class_factors(class_weight: Any, counts: Any, classes: NDArray[Any]) -> FloatArray:
+    """The weight of each class; "balanced" is total / (k count)."""
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str):
+        check_choice("class_weight", class_weight, ("balanced",), "or a dict from label to weight")
+        balanced: FloatArray = np.sum(counts) / (len(classes) * np.asarray(counts, dtype=float))
+        return balanced
+    if not isinstance(class_weight, Mapping):
+        raise InputTypeError(
+            f"class_weight must be None, 'balanced' or a dict, got {type(class_weight).__name__}"
+        )
+    factors, labels = np.ones(len(classes)), classes.tolist()
+    for label, value in class_weight.items():
+        if label not in labels:
             raise InputError(
-                f"sample_weight has shape {weight.shape}; it must be one number for each of the "
-                f"{len(signs)} rows"
+                f"class_weight names the label {label!r}, which is not in y; y has {labels}"
             )
-        if (weight < 0).any():
-            row = int(np.argmax(weight < 0))
-            raise InputError(f"sample_weight is negative in row {row}: {weight[row]:g}")
-        if not weight.any():
-            raise InputError("sample_weight is zero in every row; nothing is left to train on")
-    weight = weight * _class_weights(class_weight, signs, classes)
-    for sign, label in zip((-1.0, 1.0), classes.tolist(), strict=True):
-        if not weight[signs == sign].any():
+        factors[labels.index(label)] = _real(
+            f"class_weight[{label!r}]", value, lambda x: x >= 0, "a number that is not negative"
+        )
+    return factors
+
+
+def times_class_weight(
+    weight: FloatArray, factors: FloatArray, codes: IntArray, classes: NDArray[Any]
+) -> FloatArray:
+    """Row weights; every class must have some."""
+    weight = weight * factors[codes]
+    for code, label in enumerate(classes.tolist()):
+        if not weight[codes == code].any():
             raise InputError(
                 f"every row of class {label!r} has weight zero; both classes need some"
+                if len(classes) == 2
+                else f"every row of class {label!r} has weight zero; each class needs some"
             )
     used = weight[weight > 0]
     if not np.isfinite(weight).all() or used.min() < LEAST or used.max() > 1 / LEAST:
         raise InputError("sample_weight times class_weight is too large or too small; rescale them")
     return weight
-
-
-def _class_weights(class_weight: Any, signs: FloatArray, classes: NDArray[Any]) -> FloatArray:
-    counts = np.array([(signs < 0).sum(), (signs > 0).sum()])
-    if class_weight is None:
-        factors = np.ones(2)
-    elif isinstance(class_weight, str):
-        check_choice("class_weight", class_weight, ("balanced",), "or a dict from label to weight")
-        factors = len(signs) / (2.0 * counts)
-    elif isinstance(class_weight, Mapping):
-        factors = np.ones(2)
-        labels = classes.tolist()
-        for label, value in class_weight.items():
-            if label not in labels:
-                raise InputError(
-                    f"class_weight names the label {label!r}, which is not in y; y has {labels}"
-                )
-            factors[labels.index(label)] = _real(
-                f"class_weight[{label!r}]", value, lambda x: x >= 0, "a number that is not negative"
-            )
-    else:
-        raise InputTypeError(
-            f"class_weight must be None, 'balanced' or a dict, got {type(class_weight).__name__}"
-        )
-    chosen: FloatArray = factors[(signs > 0).astype(int)]
-    return chosen
 
 
 def _numbers(values: Any, name: str) -> FloatArray:
@@ -249,7 +285,7 @@ def _numbers(values: Any, name: str) -> FloatArray:
 # --- grid and folds ----------------------------------------------------------------------------
 
 
-def make_grid(Cs: Any, lambdas: Any, n: int) -> Grid:
+def make_grid(Cs: Any, lambdas: Any, n: float) -> Grid:
     """The grid from ``Cs`` or ``lambdas``; C = 1 / (2 n lambda).
 
     Examples
@@ -290,7 +326,7 @@ def _grid_values(values: Any, name: str) -> FloatArray:
     return array
 
 
-def _inverse(values: FloatArray, n: int, name: str) -> FloatArray:
+def _inverse(values: FloatArray, n: float, name: str) -> FloatArray:
     """C from lambda or lambda from C: the formula is the same."""
     with np.errstate(over="ignore", divide="ignore"):
         other: FloatArray = 1.0 / (2.0 * n * values)
@@ -302,32 +338,53 @@ def _inverse(values: FloatArray, n: int, name: str) -> FloatArray:
 
 def check_folds(cv: Any, data: Data, groups: Any, random_state: Any) -> Folds:
     """Folds whose training parts all have both classes (counting rows with some weight)."""
-    from sklearn.utils import check_random_state, column_or_1d
+    groups = read_groups(groups, len(data.y))
+    check_seed(random_state)
+    folds = make_folds(cv, data.X, data.labels, groups, random_state)
+    check_training_parts(folds, (data.y > 0).astype(np.intp), data.classes, data.weight)
+    return folds
 
-    if groups is not None:
-        try:
-            groups = column_or_1d(groups)
-        except ValueError as error:
-            raise InputError(f"groups must hold one entry a row: {error}") from error
-        if len(groups) != len(data.y):
-            raise InputError(f"groups has {len(groups)} entries for {len(data.y)} rows")
+
+def read_groups(groups: Any, n: int) -> NDArray[Any] | None:
+    """One group a row, or None."""
+    from sklearn.utils import column_or_1d
+
+    if groups is None:
+        return None
+    try:
+        array: NDArray[Any] = column_or_1d(groups)
+    except ValueError as error:
+        raise InputError(f"groups must hold one entry a row: {error}") from error
+    if len(array) != n:
+        raise InputError(f"groups has {len(array)} entries for {n} rows")
+    return array
+
+
+def check_seed(random_state: Any) -> None:
+    from sklearn.utils import check_random_state
+
     try:
         check_random_state(random_state)
     except ValueError as error:
         raise InputError(f"random_state cannot be used: {error}") from error
-    folds = make_folds(cv, data.X, data.labels, groups, random_state)
+
+
+def check_training_parts(
+    folds: Folds, codes: IntArray, classes: NDArray[Any], weight: FloatArray
+) -> None:
+    """Refuse folds that train without a row (of positive weight) of some class."""
     rows = np.concatenate(folds.left_out)
     fold_of = np.repeat(np.arange(len(folds)), [len(out) for out in folds.left_out])
-    for sign, label in zip((-1.0, 1.0), data.classes.tolist(), strict=True):
-        counts = (data.y == sign) & (data.weight > 0)
+    both = "both classes" if len(classes) == 2 else "every class"
+    for code, label in enumerate(classes.tolist()):
+        counts = (codes == code) & (weight > 0)
         removed = np.bincount(fold_of[counts[rows]], minlength=len(folds))
         if (removed == counts.sum()).any():
             raise InputError(
                 f"the training part of fold {int(np.argmax(removed == counts.sum()))} of cv has "
-                f"no row of class {label!r} with positive weight; a classifier needs both "
-                "classes: use fewer or stratified folds, or more rows of that class"
+                f"no row of class {label!r} with positive weight; a classifier needs {both}: "
+                "use fewer or stratified folds, or more rows of that class"
             )
-    return folds
 
 
 # --- options -----------------------------------------------------------------------------------

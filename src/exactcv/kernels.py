@@ -3,7 +3,7 @@
 The matrix is filled by square tiles that stay in cache.  Only tiles on and above the diagonal are
 computed; each is mirrored while it is warm.  Nothing of size n x n is allocated besides the
 matrix itself: the squared distances that ``gamma="median"`` needs are kept in the matrix, and
-turned into kernel values in place.
+turned into kernel values in place (if no two rows are equal; else they are worked out apart).
 
 =========== ===================================
 rbf         exp(-gamma ||x - z||^2)
@@ -31,7 +31,16 @@ from .exceptions import InputError, InputTypeError, NotPSDWarning
 from .losses import FloatArray
 from .parallel import Workers
 
-__all__ = ["GAMMA_RULES", "KERNELS", "Kernel", "check_psd", "gamma_of_sample", "kernel_matrix", "median_gamma"]
+__all__ = [
+    "GAMMA_RULES",
+    "KERNELS",
+    "Kernel",
+    "check_psd",
+    "gamma_value",
+    "kernel_between",
+    "kernel_matrix",
+    "median_gamma",
+]
 
 KERNELS = ("rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed")
 GAMMA_RULES = ("median", "scale", "auto")
@@ -108,10 +117,12 @@ def _built_in(
     K = np.empty((len(X), len(X)))
     gamma = _gamma_by_rule(X, kernel) if kernel.uses_gamma else None
     have_distances = False
-    if kernel.uses_gamma and gamma is None:
+    if kernel.uses_gamma and gamma is None and _all_differ(X):
         _fill(K, _squared_distances(X), workers)
         gamma = 1.0 / _median_distance(K)
         have_distances = True
+    elif kernel.uses_gamma and gamma is None:
+        gamma = median_gamma(X)
     step: Callable[[FloatArray, Tile], None]
     if kernel.name == "rbf":
         assert gamma is not None
@@ -132,16 +143,41 @@ def _built_in(
     return K, gamma
 
 
-def _gamma_by_rule(X: FloatArray, kernel: Kernel) -> float | None:
+def gamma_value(X: FloatArray, kernel: Kernel, weight: FloatArray | None = None) -> float | None:
+    """gamma as a number; None for kernels that have none.
+
+    A row of weight w counts as w equal rows, one of weight zero not at all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> gamma_value(X, Kernel(gamma="scale"), np.array([1.0, 3.0, 0.0]))
+    5.333333333333333
+    """
+    if not kernel.uses_gamma:
+        return None
+    gamma = _gamma_by_rule(X, kernel, weight)
+    return median_gamma(X, weight) if gamma is None else gamma
+
+
+def _gamma_by_rule(X: FloatArray, kernel: Kernel, weight: FloatArray | None = None) -> float | None:
     """gamma for a number, "scale" and "auto" (as scikit-learn); None for "median"."""
     if kernel.gamma == "median":
         return None
     if kernel.gamma == "scale":
-        variance = float(X.var())
+        variance = float(X.var()) if weight is None else _weighted_variance(X, weight)
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
     if kernel.gamma == "auto":
         return 1.0 / X.shape[1]
     return float(kernel.gamma)
+
+
+def _weighted_variance(X: FloatArray, weight: FloatArray) -> float:
+    """Over all entries of X at once, as ``X.var()``."""
+    share = weight / (weight.sum() * X.shape[1])
+    centred = X - float(share @ X.sum(axis=1))
+    return float(share @ np.einsum("ij,ij->i", centred, centred))
 
 
 # --- tiles -------------------------------------------------------------------------------------
@@ -248,28 +284,79 @@ def _of_products(
 # --- gamma = 1 / median squared distance -------------------------------------------------------
 
 
-def median_gamma(X: FloatArray) -> float:
-    """1 / the median of the squared distances between distinct rows i < j.
+def median_gamma(X: FloatArray, weight: FloatArray | None = None) -> float:
+    """1 / the median of the squared distances between rows i < j that differ.
 
-    If more than half of the pairs coincide the median is 0 and the mean takes its place; if all
-    rows are equal the answer is 1.
+    A row of weight w counts as w equal rows, one of weight zero not at all.  Equal rows have no
+    distance to count, so the answer is the same for a weight and for that many copies.  If the
+    median is zero all the same, by rounding, the mean takes its place; if all rows are equal the
+    answer is 1.
 
     Examples
     --------
     >>> import numpy as np
     >>> median_gamma(np.array([[0.0], [1.0], [3.0]]))
     0.25
+    >>> X = np.array([[0.0], [1.0], [3.0], [3.0]])
+    >>> median_gamma(X), median_gamma(X[:3], np.array([1.0, 1.0, 2.0]))
+    (0.25, 0.25)
     """
+    if weight is None and not _all_differ(X):
+        weight = np.ones(len(X))
+    if weight is not None:
+        used = weight > 0
+        X, inverse = np.unique(X[used], axis=0, return_inverse=True)
+        copies = np.asarray(np.bincount(inverse.ravel(), weights=weight[used]), dtype=float)
+        weight = None if (copies == copies[0]).all() else copies
     K = np.empty((len(X), len(X)))
     _fill(K, _squared_distances(X), None)
-    return 1.0 / _median_distance(K)
+    return 1.0 / (_median_distance(K) if weight is None else _weighted_median(K, weight))
 
 
-def gamma_of_sample(X: Any, kernel: Kernel) -> float:
-    """The kernel's gamma as a number; rules are worked out on the rows of X, dense or sparse."""
-    rows: FloatArray = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=float)
-    gamma = _gamma_by_rule(rows, kernel)
-    return median_gamma(rows) if gamma is None else gamma
+def _all_differ(X: FloatArray) -> bool:
+    """No two rows are equal: certain if their hashes differ, else sorted to make sure."""
+    same_zeros = X + 0.0
+    if len({hash(row.tobytes()) for row in same_zeros}) == len(X):
+        return True
+    return len(np.unique(X, axis=0)) == len(X)
+
+
+def _weighted_median(D: FloatArray, weight: FloatArray) -> float:
+    """The median above the diagonal of D, where the pair i, j counts w_i w_j times.
+
+    With two middle values, as for an even number of pairs, their mean.
+    """
+    if len(D) < 2:
+        return 1.0
+    total = 0.5 * (weight.sum() ** 2 - weight @ weight)
+    low, high = _bracket(D, weight=weight) if len(D) > 320 else (0.0, np.inf)
+    value, below, counts = _weigh_and_collect(D, weight, low, high)
+    if not below < 0.5 * total < below + counts.sum():
+        value, below, counts = _weigh_and_collect(D, weight, 0.0, np.inf)
+    order = np.argsort(value, kind="stable")
+    reached = below + np.cumsum(counts[order])
+    slack = 1e-12 * total  # weights that are no integers are added up with some rounding
+    lower = min(int(np.searchsorted(reached, 0.5 * total - slack)), len(order) - 1)
+    upper = min(int(np.searchsorted(reached, 0.5 * total + slack)), len(order) - 1)
+    median = float(0.5 * (value[order[lower]] + value[order[upper]]))
+    return median if median > 0 else _mean_distance(D, len(D) * (len(D) - 1) // 2)
+
+
+def _weigh_and_collect(
+    D: FloatArray, weight: FloatArray, low: float, high: float
+) -> tuple[FloatArray, float, FloatArray]:
+    """The pairs in [low, high], the weight of those below, and the weight of each inside."""
+    below, values, counts = 0.0, [], []
+    for rows, columns in _tiles(len(D)):
+        tile, pair = D[rows, columns], np.outer(weight[rows], weight[columns])
+        if rows.start == columns.start:
+            above = np.triu_indices(len(tile), 1)
+            tile, pair = tile[above], pair[above]
+        below += float(pair[tile < low].sum())
+        inside = (tile >= low) & (tile <= high)
+        values.append(tile[inside])
+        counts.append(pair[inside])
+    return np.concatenate(values), below, np.concatenate(counts)
 
 
 def _median_distance(D: FloatArray) -> float:
@@ -289,14 +376,21 @@ def _median_distance(D: FloatArray) -> float:
     return median if median > 0 else _mean_distance(D, n_pairs)
 
 
-def _bracket(D: FloatArray, size: int = 20_000) -> tuple[float, float]:
+def _bracket(
+    D: FloatArray, size: int = 20_000, weight: FloatArray | None = None
+) -> tuple[float, float]:
     """An interval that holds the median of D's upper triangle, barring a 6-sigma accident."""
     rng = np.random.default_rng(0)
-    i = rng.integers(0, len(D), size)
-    j = (i + rng.integers(1, len(D), size)) % len(D)
+    if weight is None:
+        i = rng.integers(0, len(D), size)
+        j = (i + rng.integers(1, len(D), size)) % len(D)
+    else:
+        i, j = rng.choice(len(D), (2, size), p=weight / weight.sum())
+        i, j = i[i != j], j[i != j]
     sample = np.sort(D[np.minimum(i, j), np.maximum(i, j)])
-    half_width = int(3.0 * np.sqrt(size))
-    return float(sample[size // 2 - half_width]), float(sample[size // 2 + half_width])
+    middle, half_width = len(sample) // 2, int(3.0 * np.sqrt(len(sample)))
+    low, high = max(middle - half_width, 0), min(middle + half_width, len(sample) - 1)
+    return (float(sample[low]), float(sample[high])) if len(sample) else (0.0, np.inf)
 
 
 def _count_and_collect(D: FloatArray, low: float, high: float) -> tuple[int, FloatArray]:
@@ -318,6 +412,32 @@ def _mean_distance(D: FloatArray, n_pairs: int) -> float:
         tile = D[rows, columns]
         total += float((np.triu(tile, 1) if rows.start == columns.start else tile).sum())
     return total / n_pairs if total > 0 else 1.0
+
+
+# --- new rows ----------------------------------------------------------------------------------
+
+
+def kernel_between(X: Any, Z: Any, kernel: Kernel) -> FloatArray:
+    """k(x, z) for rows of X and Z (dense or sparse); gamma must be a number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kernel_between(np.array([[0.0], [2.0]]), np.array([[1.0]]), Kernel("linear"))
+    array([[0.],
+           [2.]])
+    """
+    from sklearn.metrics.pairwise import pairwise_kernels
+
+    if callable(kernel.name):
+        return np.asarray(kernel.name(X, Z), dtype=float)
+    own = {"gamma": kernel.gamma} if kernel.uses_gamma else {}
+    if kernel.name in ("poly", "sigmoid"):
+        own["coef0"] = kernel.coef0
+    if kernel.name == "poly":
+        own["degree"] = kernel.degree
+    found = pairwise_kernels(X, Z, metric=kernel.name, **own)
+    return np.asarray(found.toarray() if sparse.issparse(found) else found)
 
 
 # --- matrices that come from outside -----------------------------------------------------------

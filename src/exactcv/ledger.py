@@ -55,6 +55,8 @@ class Ledger:
         The gap before it is divided by the objective (see ``certificate.implied_accuracy``).
     how : (L, F) uint8
         Index into ``HOW``.
+    guests : list of F arrays (L, G_f)
+        Decision values of each fold for the guests it is tested on; none in leave-one-out.
     seconds : float
         Time spent here, added up over threads.
     """
@@ -75,6 +77,9 @@ class Ledger:
         self.gap = np.full((n_grid, n_folds + 1), np.nan)
         self.gap_abs = np.full((n_grid, n_folds + 1), np.nan)
         self.how = np.zeros((n_grid, n_folds), dtype=np.uint8)
+        # Leave-one-out: a row's own fold says nothing of the others.
+        visiting = () if task.guests is None or folds.leave_one_out else task.guests.test
+        self.guests = [np.full((n_grid, len(test)), np.nan) for test in visiting]
         self._lock = threading.Lock()
         self._scratch = threading.local()
         self._judge = judge_for(problem)
@@ -179,6 +184,36 @@ class Ledger:
         convex = self.task.problem.psd
         exact = convex and not unresolved
         return Certificate(kkt.max(axis=1), gap.max(axis=1), exact, unresolved, tol, convex)
+
+    def complete(self) -> tuple[IntArray, IntArray]:
+        """Grid points and folds all of whose slots are settled within the tolerance.
+
+        Either all folds at some grid points, or some folds at all of them, whichever is more: some
+        methods go through the grid, others through the folds.
+        """
+        tol = self.task.tol
+        sound = (self.kkt <= tol) & (self.gap <= tol)  # False where there is nothing yet
+        done = (self.how > 0) & ((self.how == PROVED) | sound[:, :-1]) & sound[:, -1:]
+        points, folds = np.flatnonzero(done.all(axis=1)), np.flatnonzero(done.all(axis=0))
+        n_points, n_folds = done.shape
+        if len(points) * n_folds >= len(folds) * n_points:
+            return points, np.arange(n_folds if len(points) else 0)
+        return np.arange(n_points), folds
+
+    def part(self, points: IntArray, folds: IntArray) -> Ledger:
+        """A ledger of its own for some grid points and some folds."""
+        task = self.task.part(points, folds)
+        other, offsets = Ledger(task), self.task.folds.offsets
+        pairs = np.concatenate([np.arange(offsets[f], offsets[f + 1]) for f in folds])
+        columns = np.append(folds, len(self.task.folds))
+        for name in ("coef", "intercept", "objective", "h"):
+            setattr(other, name, getattr(self, name)[points])
+        for name in ("decision", "wrong"):
+            setattr(other, name, getattr(self, name)[np.ix_(points, pairs)])
+        for name in ("kkt", "gap", "gap_abs"):
+            setattr(other, name, getattr(self, name)[np.ix_(points, columns)])
+        other.how, other.seconds = self.how[np.ix_(points, folds)], self.seconds
+        return other
 
     # ---- the work -----------------------------------------------------------------------------
 
@@ -285,6 +320,9 @@ class Ledger:
         pairs = np.arange(folds.offsets[fold], folds.offsets[fold + 1])
         values = h[:, folds.test[fold]] + b[:, None]
         self._decide(where[better, None], pairs, values[better])
+        if self.guests and self.task.guests is not None:
+            K = self.task.guests.K[self.task.guests.test[fold]]
+            self.guests[fold][where[better]] = coef[better] @ K.T + b[better, None]
         self._note(where[better], column[better], out[better])
         self.how[where[better], fold] = how
         return self._meets(out, within)

@@ -49,6 +49,7 @@ class PiecewiseLinear:
 
     knots: FloatArray
     slopes: FloatArray
+    bounded = True  # the slopes are, and so are the coefficients
 
     @property
     def n_knots(self) -> int:

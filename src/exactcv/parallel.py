@@ -16,6 +16,8 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from .progress import Run
+
 __all__ = ["Cancelled", "Workers", "single_threaded_blas"]
 
 Item = TypeVar("Item")
@@ -39,6 +41,8 @@ class Cancelled(Exception):
 class Workers:
     """A pool of threads with a shared cancel flag; BLAS runs on one thread inside.
 
+    ``watch`` is told of every ledger that is opened, and shows how far they are if anyone looks.
+
     What a block of work computes must not depend on the thread that runs it: the results are then
     the same, bit for bit, for any number of threads.
     """
@@ -46,6 +50,7 @@ class Workers:
     def __init__(self, n_threads: int):
         self.n_threads = n_threads
         self.cancel = np.zeros(1, dtype=np.int32)
+        self.watch = Run()
         self._threads: list[Thread] = []
 
     def __enter__(self) -> Self:
@@ -61,7 +66,8 @@ class Workers:
         self.cancel[0] = 1
         try:
             for thread in self._threads:
-                thread.join()
+                if thread.ident is not None:  # an interrupt may strike before all have started
+                    thread.join()
         finally:
             self._limits.restore_original_limits()
 
@@ -105,3 +111,23 @@ class Workers:
     def run(self, work: Callable[[], Any]) -> Any:
         """Run one piece of work in a worker thread."""
         return self.map(lambda _: work(), [None])[0]
+
+    def alone(self) -> Workers:
+        """The pool as one of its threads sees it: whatever it is given runs in that thread."""
+        return _Alone(self)
+
+
+class _Alone(Workers):
+    """No threads of its own; stops when the pool it belongs to does."""
+
+    def __init__(self, pool: Workers):
+        super().__init__(1)
+        self.cancel, self.watch = pool.cancel, pool.watch
+
+    def map(self, work: Callable[[Item], Any], items: Iterable[Item]) -> list[Any]:
+        results = []
+        for item in items:
+            if self.cancel[0]:
+                raise Cancelled
+            results.append(work(item))
+        return results

@@ -15,7 +15,7 @@ again, and nothing copies the kernel matrix.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,7 +27,7 @@ from .losses import FloatArray
 if TYPE_CHECKING:
     from .certificate import Judge
 
-__all__ = ["Grid", "OwnModel", "Problem", "Task", "row_weights"]
+__all__ = ["Grid", "Guests", "OwnModel", "Problem", "Task", "row_weights"]
 
 
 def row_weights(weight: FloatArray, count: int, own: IntArray | None) -> FloatArray:
@@ -73,6 +73,11 @@ class Problem:
         """K c for each row c of ``coef``."""
         return np.asarray(coef @ self.K)
 
+    @property
+    def bounded(self) -> bool:
+        """Has every coefficient an upper bound?"""
+        return self.model is None and bool(self.loss.bounded)
+
     @cached_property
     def diagonal(self) -> FloatArray:
         return np.ascontiguousarray(np.diagonal(self.K))
@@ -93,10 +98,27 @@ class Grid:
     def __len__(self) -> int:
         return int(self.Cs.shape[0])
 
-    def for_fold(self, n: int, n_train: int, leave_one_out: bool) -> FloatArray:
-        if self.scale_with_fold and not leave_one_out:
-            return self.Cs * (n / n_train)
-        return self.Cs
+    def part(self, points: IntArray) -> Grid:
+        return replace(self, Cs=self.Cs[points], lambdas=self.lambdas[points])
+
+    def for_fold(self, folds: Folds, fold: int) -> FloatArray:
+        if not self.scale_with_fold or folds.leave_one_out:
+            return self.Cs
+        if folds.whole_to_part is not None:
+            return self.Cs * folds.whole_to_part[fold]
+        return self.Cs * (folds.n / (folds.n - len(folds.left_out[fold])))
+
+
+@dataclass(frozen=True)
+class Guests:
+    """Rows that take no part in the problem, but on which folds are tested all the same.
+
+    K : kernel values between the G guests and the rows of the problem.
+    test : the guests that each fold is tested on, as indices into the first axis of K.
+    """
+
+    K: FloatArray
+    test: tuple[IntArray, ...]
 
 
 @dataclass(frozen=True)
@@ -109,9 +131,12 @@ class Task:
     want_decision: bool
     tol: float
     options: Mapping[str, Any] = field(default_factory=dict)
+    guests: Guests | None = None
+
+    def part(self, points: IntArray, folds: IntArray) -> Task:
+        """The task of some grid points and some folds."""
+        return replace(self, folds=self.folds.part(folds), grid=self.grid.part(points))
 
     def fold_Cs(self, fold: int) -> FloatArray:
         """C along the grid for one fold's problem (multiply by the row weights)."""
-        n = self.problem.n
-        n_train = n - len(self.folds.left_out[fold])
-        return self.grid.for_fold(n, n_train, self.folds.leave_one_out)
+        return self.grid.for_fold(self.folds, fold)

@@ -1,118 +1,281 @@
-"""A result in words."""
+"""A cross-validation in words: what was chosen, how sure it is, and what would mislead."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import textwrap
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from .ledger import HOW
+from .overview import Overview, overview
 
-if TYPE_CHECKING:
-    from .result import CVResult
+__all__ = ["Remark", "curve_table", "remarks", "summary"]
 
-__all__ = ["certificate_line", "curve_table", "remarks", "settled_line", "summary"]
+WIDTH = 96
+INDENT = 13
+
+# How a fold was settled, in words; the order is that of the lines.
+SETTLED = {
+    "unchanged": "unchanged (the row left out had no coefficient)",
+    "bound": "proved by a bound",
+    "solved": "solved",
+    "fallback": "solved by the fallback solver",
+    "missing": "missing",
+}
 
 
-def summary(result: CVResult) -> str:
+@dataclass(frozen=True)
+class Remark:
+    """One thing by which a reader would be misled.
+
+    ``kind`` is "unresolved", "not_convex", "edge_C", "edge_gamma", "upside_down" or "majority".
+    """
+
+    kind: str
+    text: str
+
+
+def summary(source: Any) -> str:
     """What was chosen, how sure it is, what it cost, and what to look out for."""
-    scheme = "Leave-one-out" if result.leave_one_out else "Cross-validation"
-    lines = [
-        f"{scheme} over {len(result.Cs)} grid points, {result.fold_error.shape[1]} folds, "
-        f"method {result.method!r}" + _kernel_note(result),
-        _point_line(result, "least error", result.best),
-        _point_line(result, "1-SE rule", result.one_se),
-        certificate_line(result),
-        settled_line(result),
-        timing_line(result),
-    ]
-    return "\n".join(lines + [f"note: {text}" for text in remarks(result)])
+    it = overview(source)
+    lines = [heading(it) + "."]
+    lines += [_paragraph(label, text) for label, text in _parts(it)]
+    lines += [_paragraph("warning", remark.text) for remark in remarks(it)]
+    return "\n".join(lines)
 
 
-def _kernel_note(result: CVResult) -> str:
-    if result.approx is None or result.feature_map is None:
-        return ""
-    m = result.feature_map.n_components
-    return f", approximate kernel ({result.approx}, {m} components)"
+def heading(it: Overview) -> str:
+    """The kind of run in one line."""
+    scheme = "Leave-one-out" if it.leave_one_out else "Cross-validation"
+    n_gammas, n_points = it.error.shape
+    grid = f"{n_points} grid points" if n_gammas == 1 else f"{n_points} values of C"
+    gammas = "" if n_gammas == 1 else f" and {n_gammas} of gamma"
+    classes = "" if len(it.classes) == 2 else f", {len(it.classes)} classes (one against one)"
+    approx = "" if it.approx is None else f", approximate kernel ({it.approx})"
+    return f"{scheme} over {grid}{gammas}, {it.n_folds} folds{classes}, method {it.method!r}{approx}"
 
 
-def _point_line(result: CVResult, name: str, index: int) -> str:
-    return (
-        f"{name + ':':<13}lambda={result.lambdas[index]:.4g} (C={result.Cs[index]:.4g}), "
-        f"error {result.error[index]:.4f} +- {result.se[index]:.4f} "
-        f"({result.n_errors[index]} of {len(result.test_row)})"
+def _parts(it: Overview) -> list[tuple[str, str]]:
+    first = "least error" if it.score is None else "best score"
+    parts = [(first, _point(it, it.best))]
+    if it.one_se is not None:
+        parts.append(("1-SE rule", _one_se(it, it.one_se)))
+    if it.chosen not in (it.best, it.one_se):
+        parts.append(("taken", _point(it, it.chosen)))
+    parts.append(("certificate", certificate_text(it)))
+    if it.settled:
+        parts.append(("folds", settled_text(it)))
+    if "total" in it.timings:
+        parts.append(("time", timing_text(it)))
+    return parts
+
+
+def _paragraph(label: str, text: str) -> str:
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=f"{label + ':':<{INDENT}}",
+        subsequent_indent=" " * INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 
-def certificate_line(result: CVResult) -> str:
+def where(it: Overview, point: tuple[int, int]) -> str:
+    """C, lambda and gamma of a point of the grid."""
+    g, l = point
+    gamma = it.gammas[g]
+    tail = "" if np.isnan(gamma) else f", gamma={gamma:.4g}"
+    return f"C={it.Cs[l]:.4g} (lambda={it.lambdas[l]:.4g}{tail})"
+
+
+def _figures(it: Overview, point: tuple[int, int]) -> str:
+    error, se = it.error[point], it.se[point]
+    spread = "" if np.isnan(se) else f" +- {se:.4f}"
+    return f"{error:.4f}{spread} ({it.n_errors[point]} of {it.n_tested} wrong)"
+
+
+def _point(it: Overview, point: tuple[int, int]) -> str:
+    if it.score is None:
+        return f"{_figures(it, point)} at {where(it, point)}"
+    score = f"{it.scoring} {it.score[point]:.4f}"
+    return f"{score} at {where(it, point)}; left-out error {_figures(it, point)}"
+
+
+def _one_se(it: Overview, point: tuple[int, int]) -> str:
+    if point == it.best:
+        return "the same point: no smaller C is within one standard error of it"
+    return f"{_point(it, point)}, the smallest C within one standard error of the best"
+
+
+def certificate_text(it: Overview) -> str:
     """The worst residual and gap, and whether all is exact."""
-    certificate = result.certificate
-    verdict = "exact" if certificate.exact else f"NOT exact, {len(certificate.unresolved)} short"
-    if not certificate.convex:
+    verdict = "exact"
+    if it.unresolved:
+        verdict = f"NOT exact, {it.unresolved} solutions miss the tolerance"
+    elif not it.exact:
+        verdict = "NOT exact"
+    if not it.convex:
         verdict += ", stationary points only (K is not positive semidefinite)"
     return (
-        f"{'certificate:':<13}{verdict}: KKT violation {_largest(certificate.kkt):.1e}, duality "
-        f"gap {_largest(certificate.gap):.1e} (tolerance {certificate.tol:.0e})"
+        f"{verdict}: KKT violation at most {_largest(it.kkt):.1e}, duality gap at most "
+        f"{_largest(it.gap):.1e} (tolerance {it.tol:.0e}), computed afresh from the coefficients"
     )
 
 
 def _largest(values: np.ndarray) -> float:
-    return float(np.fmax.reduce(values))
+    return float(np.fmax.reduce(values, axis=None))
 
 
-def settled_line(result: CVResult) -> str:
+def settled_text(it: Overview) -> str:
     """How many folds were settled in which way."""
-    counts = {name: result.stats[name] for name in HOW if name != "missing" or result.stats[name]}
-    total = max(sum(counts.values()), 1)
-    shown = ", ".join(f"{name} {count} ({count / total:.0%})" for name, count in counts.items())
-    return f"{'folds:':<13}{shown}"
+    total = sum(it.settled.values())
+    shown = [
+        f"{it.settled[name]} ({it.settled[name] / max(total, 1):.0%}) {words}"
+        for name, words in SETTLED.items()
+        if it.settled.get(name)
+    ]
+    return f"of {total} fits of a fold at a grid point, " + ", ".join(shown or ["none was settled"])
 
 
-def timing_line(result: CVResult) -> str:
-    parts = ", ".join(f"{k} {v:.3f}" for k, v in result.timings.items() if k != "total")
-    return f"{'time:':<13}{result.timings['total']:.3f} s ({parts})"
+def timing_text(it: Overview) -> str:
+    """Seconds, and where they went."""
+    parts = ", ".join(f"{k} {v:.3f}" for k, v in it.timings.items() if k != "total")
+    return f"{it.timings['total']:.3f} s" + (f" ({parts})" if parts else "")
 
 
-def remarks(result: CVResult) -> list[str]:
-    """Plain warnings about the curve."""
-    found = []
-    if result.certificate.unresolved:
-        found.append(
-            f"{len(result.certificate.unresolved)} solutions miss the tolerance; see "
-            "result.certificate.unresolved, and compare with method='refit'."
-        )
-    chosen, low, high = result.Cs[result.best], result.Cs.min(), result.Cs.max()
-    if low < high and chosen in (low, high):
-        end, way = ("smallest", "larger") if chosen == low else ("largest", "smaller")
-        found.append(
-            f"the least error is at the {end} C of the grid; a better value may lie beyond: "
-            f"extend the grid towards {way} lambda."
-        )
-    upside_down = (result.at_bound > 0.9) & (result.error > 0.5)
-    if result.leave_one_out and result.fit_intercept and upside_down.any():
-        found.append(
-            f"at {int(upside_down.sum())} grid points (lambda >= "
-            f"{result.lambdas[upside_down].min():.3g}) nearly every coefficient is at its bound "
-            f"and the left-out error reaches {result.error[upside_down].max():.0%}. This is no "
-            "fault of the computation: regularisation is so strong that the intercept alone "
-            "decides, and leaving a row out of balanced classes makes its own class the minority."
-        )
-    return found
+# ---- what would mislead --------------------------------------------------------------------------
 
 
-def curve_table(result: CVResult, n_rows: int = 13, width: int = 30) -> str:
-    """An excerpt of the grid, always with the chosen points, and the error as bars."""
-    even = np.linspace(0, len(result.Cs) - 1, min(n_rows, len(result.Cs))).round().astype(int)
-    chosen = np.unique(np.append(even, [result.best, result.one_se]))
-    top = max(float(result.error.max()), 1e-12)
+def remarks(source: Any) -> list[Remark]:
+    """Plain warnings, each only where it applies."""
+    it = overview(source)
+    found = [
+        ("unresolved", _unresolved(it)),
+        ("not_convex", _not_convex(it)),
+        ("edge_C", _edge_C(it)),
+        ("edge_gamma", _edge_gamma(it)),
+        ("upside_down", _upside_down(it)),
+        ("majority", _majority(it)),
+    ]
+    return [Remark(kind, text) for kind, text in found if text]
+
+
+def _unresolved(it: Overview) -> str:
+    if not it.unresolved:
+        return ""
+    return (
+        f"{it.unresolved} solutions miss the tolerance, so the errors there are not proved; see "
+        "certificate.unresolved for which. They are mostly those of the largest C: standardise "
+        "the features, leave out the largest C, or compare with method='refit'."
+    )
+
+
+def _not_convex(it: Overview) -> str:
+    if it.convex:
+        return ""
+    return (
+        "the kernel matrix is not positive semidefinite, so a fold may have several local "
+        "solutions and the left-out errors belong to the ones that were found."
+    )
+
+
+def _edge_C(it: Overview) -> str:
+    C, least, most = it.Cs[it.best[1]], it.Cs.min(), it.Cs.max()
+    if least == most or least < C < most or _perfect(it):
+        return ""
+    if least == C and _no_better_than_majority(it):
+        return ""  # the reason is another: there only the intercept is left
+    end, way, other = ("smallest", "smaller", "larger")
+    if most == C:
+        end, way, other = ("largest", "larger", "smaller")
+    return (
+        f"the best point is at the {end} C of the grid (C={C:.4g}); a better one may lie beyond: "
+        f"extend the grid to {way} C, that is {other} lambda."
+    )
+
+
+def _edge_gamma(it: Overview) -> str:
+    gammas = it.gammas
+    if len(gammas) < 2 or np.isnan(gammas).any() or gammas.min() == gammas.max() or _perfect(it):
+        return ""
+    gamma = gammas[it.best[0]]
+    if gamma not in (gammas.min(), gammas.max()):
+        return ""
+    end, way = ("smallest", "smaller") if gamma == gammas.min() else ("largest", "larger")
+    return (
+        f"the best point is at the {end} gamma of the grid (gamma={gamma:.4g}); a better one may "
+        f"lie beyond: extend the grid to {way} gamma."
+    )
+
+
+def _perfect(it: Overview) -> bool:
+    """Nothing can be better than no error at all."""
+    return it.score is None and float(it.error[it.best]) == 0.0
+
+
+def _upside_down(it: Overview) -> str:
+    """Worse than guessing, with nearly all coefficients at their bounds."""
+    guessing = 1.0 - 1.0 / len(it.classes)
+    here = (it.at_bound > 0.9) & (it.error > guessing)
+    if not (it.fit_intercept and here.any()):
+        return ""
+    lambdas = np.broadcast_to(it.lambdas, here.shape)[here]
+    what = "a row out" if it.leave_one_out else "rows out"
+    own = "its own class the minority" if it.leave_one_out else "their own class the minority"
+    taken = " The chosen point is one of them: take a smaller lambda." if here[it.chosen] else ""
+    return (
+        f"at {int(here.sum())} grid points (lambda >= {lambdas.min():.3g}) nearly every "
+        f"coefficient sits at its bound C and the left-out error reaches "
+        f"{it.error[here].max():.0%}. This is the true error, not a fault of the computation: "
+        "regularisation is so strong that the intercept alone decides, in favour of the larger "
+        f"class, and leaving {what} of balanced classes makes {own}, so that it is predicted "
+        f"wrong. It ends where lambda is small enough for the kernel to matter.{taken}"
+    )
+
+
+def _no_better_than_majority(it: Overview) -> bool:
+    shares = it.class_shares
+    several = np.count_nonzero(shares) > 1
+    return bool(several and it.error[it.best] >= 1.0 - shares.max() - 1e-12)
+
+
+def _majority(it: Overview) -> str:
+    if not _no_better_than_majority(it):
+        return ""
+    shares, left_out = it.class_shares, it.left_out
+    common = int(shares.argmax())
+    rare = left_out.truth != common
+    found = int((left_out.predicted == left_out.truth)[rare].sum())
+    share = it.error[it.best]
+    return (
+        f"the least error, {share:.4f}, is no better than always predicting the commonest class, "
+        f"{it.classes[common]!s} ({1.0 - shares[common]:.4f}); of the other rows {found} of "
+        f"{int(rare.sum())} are recognised. The features or the kernel may carry no signal; if the "
+        "rarer class is what matters, use class_weight='balanced' and look at the ROC curve."
+    )
+
+
+def curve_table(source: Any, n_rows: int = 13, width: int = 30) -> str:
+    """An excerpt of the grid at the chosen gamma, always with the chosen points, with bars."""
+    it = overview(source)
+    g = it.chosen[0]
+    even = np.linspace(0, len(it.Cs) - 1, min(n_rows, len(it.Cs))).round().astype(int)
+    named = {"best": it.best, "1-SE": it.one_se, "taken": it.chosen}
+    if it.chosen in (it.best, it.one_se):
+        del named["taken"]
+    points = [point for point in named.values() if point is not None and point[0] == g]
+    shown = np.unique(np.append(even, [l for _, l in points]))
+    top = max(float(it.error[g].max()), 1e-12)
     lines = [f"{'lambda':>10} {'C':>10} {'error':>7} {'+- se':>7} {'wrong':>6}"]
-    for k in chosen:
-        bar = "#" * round(width * float(result.error[k]) / top)
-        marks = [name for name, at in (("best", result.best), ("1-SE", result.one_se)) if at == k]
+    for l in shown:
+        bar = "#" * round(width * float(it.error[g, l]) / top)
+        marks = [name for name, at in named.items() if at == (g, l)]
         lines.append(
-            f"{result.lambdas[k]:>10.4g} {result.Cs[k]:>10.4g} {result.error[k]:>7.4f} "
-            f"{result.se[k]:>7.4f} {result.n_errors[k]:>6d}  {bar:<{width}} {', '.join(marks)}"
+            f"{it.lambdas[l]:>10.4g} {it.Cs[l]:>10.4g} {it.error[g, l]:>7.4f} "
+            f"{it.se[g, l]:>7.4f} {it.n_errors[g, l]:>6d}  {bar:<{width}} {', '.join(marks)}"
         )
-    if len(chosen) < len(result.Cs):
-        lines.append(f"({len(chosen)} of the {len(result.Cs)} grid points)")
+    if len(shown) < len(it.Cs):
+        lines.append(f"({len(shown)} of the {len(it.Cs)} grid points)")
     return "\n".join(line.rstrip() for line in lines)

@@ -13,20 +13,21 @@ from .exceptions import MissingExtraError
 from .folds import Folds, IntArray
 from .ledger import Ledger
 from .losses import FloatArray
+from .overview import Overview, of_result
+from .presentation import Presented
 from .problem import Task
 from .tolerances import AT_BOUND, TIE
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
-__all__ = ["CVResult", "by_row", "choose", "make_result", "standard_error"]
+__all__ = ["CVResult", "by_row", "choose", "make_result", "share_at_bound", "standard_error"]
 
 BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class CVResult:
+class CVResult(Presented):
     """The result of ``cross_validate``; arrays follow the grid, of length L, and are read-only.
 
     A *pair* is a row together with a fold that tests it; there are T of them.
@@ -59,7 +60,8 @@ class CVResult:
         Signed dual coefficients of the full-data fit: f = K coef + intercept.  None with
         ``approx``, where ``weights`` takes its place.
     at_bound : (L,)
-        Share of the rows (with positive weight) whose coefficient is at its upper bound.
+        Share of the rows (with positive weight) whose coefficient is at its upper bound; NaN for
+        losses that have none ("squared_hinge", "squared").
     certificate : Certificate
         ``kkt`` and ``gap``, worst over folds, ``exact``, ``unresolved``, ``tol``.
     stats : dict
@@ -74,7 +76,9 @@ class CVResult:
     fold_error : (L, F)
     classes : (2,)
         The labels; positive decision values stand for ``classes[1]``.
-    method, loss : str
+    y : (n,)
+        The labels of the rows as signs: +1 is ``classes[1]``.
+    method, loss, kernel : str
     gamma : float or None
         The value used by the kernel.
     scale_with_fold : bool
@@ -83,7 +87,7 @@ class CVResult:
     approx : str or None
         "rff" or "nystroem": the kernel is that of ``feature_map``, and all else is exact for it.
     weights : (L, m) or None
-        With ``approx``: f(x) = feature_map.transform(x) @ weights + intercept.
+        With ``approx``: f(x) = feature_map.transform(x) @ weights[l] + intercept[l].
     feature_map : object or None
         With ``approx``: has ``transform``, ``n_components`` and ``gamma``.
     """
@@ -98,7 +102,7 @@ class CVResult:
     best: int
     one_se: int
     objective: FloatArray
-    coef: FloatArray | None
+    coef: Any  # None with approx: of n numbers a grid point there are too many
     intercept: FloatArray
     at_bound: FloatArray
     certificate: Certificate
@@ -110,8 +114,10 @@ class CVResult:
     pair_wrong: BoolArray
     fold_error: FloatArray
     classes: NDArray[Any]
+    y: FloatArray
     method: str
     loss: str
+    kernel: str
     gamma: float | None
     scale_with_fold: bool
     leave_one_out: bool
@@ -133,40 +139,8 @@ class CVResult:
             f"least error {self.error[self.best]:.4g} at C={self.Cs[self.best]:.4g}, {exact}>"
         )
 
-    def summary(self) -> str:
-        """The result in words.
-
-        Examples
-        --------
-        >>> import exactcv
-        >>> X, y = exactcv.datasets.make_mixture(40, 4, random_state=0)
-        >>> print(exactcv.cross_validate(X, y, lambdas=5).summary())  # doctest: +ELLIPSIS
-        Leave-one-out over 5 grid points, 40 folds, method 'exact'
-        ...
-        """
-        from .report import summary
-
-        return summary(self)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """The error curve over lambda with one standard error either side (needs matplotlib)."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as missing:
-            raise MissingExtraError(
-                "plot() needs matplotlib: pip install 'exactcv[plot]'"
-            ) from missing
-        if ax is None:
-            ax = plt.subplots()[1]
-        order = np.argsort(self.lambdas)
-        x, error, se = self.lambdas[order], self.error[order], np.nan_to_num(self.se[order])
-        ax.fill_between(x, error - se, error + se, alpha=0.25, linewidth=0)
-        ax.plot(x, error, marker=".", label="left-out error")
-        for index, style, label in ((self.best, "-", "least"), (self.one_se, ":", "1-SE")):
-            ax.axvline(self.lambdas[index], color="grey", linestyle=style, label=label)
-        ax.set(xscale="log", xlabel="lambda", ylabel="left-out error")
-        ax.legend()
-        return ax
+    def _overview(self) -> Overview:
+        return of_result(self)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per grid point (needs pandas)."""
@@ -174,7 +148,7 @@ class CVResult:
             import pandas as pd
         except ImportError as missing:
             raise MissingExtraError(
-                "to_frame() needs pandas: pip install 'exactcv[pandas]'"
+                'to_frame() needs pandas: pip install "exactcv[pandas]"'
             ) from missing
         columns = ("error", "se", "n_errors", "objective", "intercept", "at_bound")
         table = {"lambda": self.lambdas, "C": self.Cs}
@@ -214,7 +188,7 @@ def make_result(
         objective=ledger.objective,
         coef=ledger.coef,
         intercept=ledger.intercept,
-        at_bound=_share_at_bound(task, ledger.coef),
+        at_bound=share_at_bound(task, ledger.coef),
         certificate=certificate,
         stats=stats | ledger.counts(),
         timings=timings,
@@ -223,6 +197,7 @@ def make_result(
         pair_decision=pair_decision,
         pair_wrong=wrong,
         fold_error=fold_error,
+        y=task.problem.y.copy(),
         scale_with_fold=task.grid.scale_with_fold,
         leave_one_out=folds.leave_one_out,
         fit_intercept=task.problem.fit_intercept,
@@ -247,6 +222,7 @@ def choose(
 
 
 def standard_error(fold_error: FloatArray) -> FloatArray:
+    """Of the mean over folds (the last axis); NaN for a single fold."""
     n_folds = fold_error.shape[1]
     if n_folds < 2:
         return np.full(len(fold_error), np.nan)
@@ -281,7 +257,10 @@ def _grouped(folds: Folds) -> tuple[IntArray, IntArray, IntArray]:
     return rows, starts, order
 
 
-def _share_at_bound(task: Task, coef: FloatArray) -> FloatArray:
+def share_at_bound(task: Task, coef: FloatArray) -> FloatArray:
+    """Share of the rows with some weight whose coefficient is at its bound; NaN without bounds."""
+    if not task.problem.bounded:
+        return np.full(len(coef), np.nan)
     used = task.problem.weight > 0
     box = task.grid.Cs[:, None] * task.problem.weight[used]
     share: FloatArray = (np.abs(coef[:, used]) >= box * (1.0 - AT_BOUND)).mean(axis=1)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from . import tolerances
 from ._core import _smo
@@ -40,6 +41,9 @@ __all__ = ["Known", "Solution", "solve", "solve_hinge"]
 MAX_ROUNDS = 200
 # Subspace steps in one round; each but the last puts a coefficient on its bound.
 MAX_SUBSPACE_STEPS = 60
+# The least pivot of a Cholesky factor, relative to the largest, with which it is used: a condition
+# number of about 1e10, with which two rounds come down to rounding.
+WELL_CONDITIONED = 1e-5
 # A starting point may miss its constraints by this much, relative to their size: rounding.
 FEASIBLE = 1e-10
 
@@ -205,6 +209,8 @@ def solve(
     c = np.zeros(len(rows)) if start is None else _checked(box, start)
     e = box.errors(c) if known is None else box.errors_near(c, known)
     flag = np.zeros(1, dtype=np.int32) if cancel is None else cancel
+    if flag[0]:
+        raise Cancelled
     walk = _iterate if polish else _plain
     shrink = not polish if shrinking is None else shrinking
     c, e, iterations, converged = walk(box, c, e, tol, max_iter, flag, shrink)
@@ -216,7 +222,18 @@ def solve(
 
 def _checked(box: _Box, start: FloatArray) -> FloatArray:
     """The starting point on the training rows, refused unless it is feasible but for rounding."""
+    if np.shape(start) != (box.source.n,):
+        raise InputError(
+            f"the starting point has shape {np.shape(start)}; it needs one coefficient for each "
+            f"of the {box.source.n} rows"
+        )
     given: FloatArray = start[box.rows]
+    if np.count_nonzero(start) != np.count_nonzero(given):
+        elsewhere = np.setdiff1d(np.flatnonzero(start), box.rows)
+        raise InputError(
+            f"the starting point is not feasible: row {elsewhere[0]} takes no part in training "
+            f"but has the coefficient {start[elsewhere[0]]:g}"
+        )
     c = np.clip(given, box.lower, box.upper)
     off = np.abs(given - c)
     scale = float((box.upper - box.lower).max(initial=0.0))
@@ -287,7 +304,7 @@ def _iterate(
             box.fit_intercept, eps, min(chunk, max_iter - iterations), cancel, shrinking,
         )  # fmt: skip
         iterations += done
-        if status == 2:
+        if status == 2 or cancel[0]:  # the loop looks once in a thousand steps
             raise Cancelled
         c, e = _subspace(box, c, box.errors(c))
         if box.quality(c, e) <= tol:
@@ -332,14 +349,19 @@ def _newton(
 ) -> tuple[FloatArray, FloatArray | None]:
     """The step to the optimum in the subspace, and a direction of pure descent if there is none.
 
-    Solves K_FF d + beta = e_F, sum d = -sum c by least squares.  What it leaves of e_F lies in the
-    null space of the bordered matrix.
+    Solves K_FF d + beta = e_F, sum d = -sum c: by a Cholesky factor if K_FF is well enough
+    conditioned, else by least squares, many times slower.  What that leaves of e_F lies in the null
+    space of the bordered matrix.
     """
     where = box.rows[free]
     size = len(free)
     border = int(box.fit_intercept)
+    block = box.source.block(where, where)
+    quick = _by_cholesky(block, e[free], -float(c.sum()) if border else None)
+    if quick is not None:
+        return quick, None
     A = np.zeros((size + border, size + border))
-    A[:size, :size] = box.source.block(where, where)
+    A[:size, :size] = block
     right = np.zeros(size + border)
     right[:size] = e[free]
     if border:
@@ -358,6 +380,27 @@ def _newton(
     room = (box.upper - box.lower)[free].max() / np.abs(left).max()
     length = float(left @ left) / curvature if curvature > 0 else np.inf
     return answer[:size], left * min(length, 2.0 * room)
+
+
+def _by_cholesky(K: FloatArray, e: FloatArray, total: float | None) -> FloatArray | None:
+    """d with K d + beta = e, sum d = total (None: beta = 0); None if K is nearly singular."""
+    factor, info = lapack.dpotrf(K, lower=1)
+    pivots = np.diagonal(factor)
+    if info or not pivots.min() > WELL_CONDITIONED * pivots.max():
+        return None
+    ones = np.ones(len(e))
+    unit = lapack.dpotrs(factor, ones, lower=1)[0] if total is not None else ones
+    d: FloatArray = np.zeros(len(e))
+    beta, left, missing = 0.0, e, total
+    for _ in range(2):  # the second time for the residual, which is what the certificate will see
+        step = lapack.dpotrs(factor, left, lower=1)[0]
+        if missing is not None and total is not None:
+            shift = float((step.sum() - missing) / unit.sum())
+            step, beta = step - shift * unit, beta + shift
+            missing = total - float((d + step).sum())
+        d = d + step
+        left = e - K @ d - beta
+    return d if np.abs(left).max() <= 1e-9 * max(1.0, float(np.abs(e).max())) else None
 
 
 def _advance(box: _Box, c: FloatArray, free: IntArray, step: FloatArray) -> tuple[FloatArray, bool]:

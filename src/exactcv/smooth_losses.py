@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr, expit, kl_div
 
-from .losses import FloatArray
+from .losses import FloatArray, PiecewiseLinear, hinge
 
-__all__ = ["SMOOTH_LOSSES", "SmoothLoss", "logistic", "squared_hinge"]
+__all__ = ["LOSS_BY_NAME", "SMOOTH_LOSSES", "SmoothLoss", "logistic", "squared_hinge"]
 
 Function = Callable[[FloatArray], FloatArray]
 
@@ -60,6 +60,11 @@ class SmoothLoss:
     @property
     def name(self) -> str:
         return self.shape.name
+
+    @property
+    def bounded(self) -> bool:
+        """Is the slope, and so the coefficient?"""
+        return self.shape.steepest > -np.inf
 
     @property
     def kappa(self) -> float:
@@ -146,4 +151,12 @@ def logistic(y: FloatArray) -> SmoothLoss:
 SMOOTH_LOSSES: dict[str, Callable[[FloatArray], SmoothLoss]] = {
     "squared_hinge": squared_hinge,
     "logistic": logistic,
+}
+
+# Every loss by its name.  The squared loss comes with its method's own model, which the hinge only
+# stands in for.
+LOSS_BY_NAME: dict[str, Callable[[FloatArray], PiecewiseLinear | SmoothLoss]] = {
+    "hinge": hinge,
+    "squared": hinge,
+    **SMOOTH_LOSSES,
 }

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import inputs
-from .exceptions import InputError
-from .kernels import Kernel, kernel_matrix
+from .exceptions import InputError, NotExactWarning
+from .kernels import Kernel, kernel_between, kernel_matrix
 from .losses import FloatArray
 from .ssvm.model import make_design
 from .ssvm.newton import STRATEGIES, fit
@@ -63,6 +63,7 @@ class SmoothSVC(ClassifierMixin, BaseEstimator):
     support_ : ndarray of int
         Rows with y f < 1.
     classes_ : ndarray of shape (2,)
+        Two classes; for more, wrap it in ``sklearn.multiclass.OneVsRestClassifier``.
     gamma_ : float or None
     gradient_norm_ : float
         ||g|| at the solution, recomputed from it.
@@ -110,8 +111,8 @@ class SmoothSVC(ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64, order="C")
         check_classification_targets(y)
         self.classes_, signs = _two_classes(column_or_1d(y))
-        if sample_weight is not None:
-            sample_weight = np.broadcast_to(np.asarray(sample_weight, dtype=float), signs.shape)
+        if sample_weight is not None and np.ndim(sample_weight) == 0:
+            sample_weight = np.full(len(signs), sample_weight, dtype=float)
         weight = inputs.read_weights(sample_weight, self.class_weight, signs, self.classes_)
         linear, self.gamma_ = kernel.name == "linear", None
         data = X
@@ -124,7 +125,16 @@ class SmoothSVC(ClassifierMixin, BaseEstimator):
         found = fit(design, C, strategy)
         g = design.gradient(found.theta, C, design.used)
         self.gradient_norm_ = float(np.linalg.norm(g))
+        if not found.converged:
+            warnings.warn(
+                f"Newton's method ended with a gradient of norm {self.gradient_norm_:.1e}: C={C:g} "
+                "is beyond the accuracy of float64 for these data; scale the features or lower C",
+                NotExactWarning,
+                stacklevel=2,
+            )
         coef, b = design.split(found.theta)
+        for stale in ("coef_", "dual_coef_"):  # of an earlier fit with another kernel
+            self.__dict__.pop(stale, None)
         setattr(self, "coef_" if linear else "dual_coef_", coef[None])
         self.intercept_ = np.atleast_1d(b)
         self.support_ = np.flatnonzero(found.active)
@@ -141,7 +151,7 @@ class SmoothSVC(ClassifierMixin, BaseEstimator):
             return values
         if self._X is not None:
             kernel = Kernel(self.kernel, self.gamma_ or 1.0, self.degree, self.coef0)
-            X = _kernel_between(X, self._X, kernel)
+            X = kernel_between(X, self._X, kernel)
         return np.asarray(X @ self.dual_coef_[0] + self.intercept_[0])
 
     def predict(self, X: Any) -> Any:
@@ -161,10 +171,13 @@ def _two_classes(y: Any) -> tuple[Any, FloatArray]:
     if len(classes) > 2:
         raise InputError(
             "Only binary classification is supported. The type of the target is multiclass "
-            f"({len(classes)} classes); wrap SmoothSVC in sklearn.multiclass.OneVsRestClassifier"
+            f"({len(classes)} classes); wrap SmoothSVC in sklearn.multiclass.OneVsRestClassifier "
+            "or OneVsOneClassifier"
         )
     if len(classes) < 2:
-        raise InputError(f"y has one class, {classes[0]!r}; a classifier needs two classes")
+        raise InputError(
+            f"y has one class, {classes.tolist()[0]!r}; a classifier needs two classes"
+        )
     return classes, np.where(codes == 1, 1.0, -1.0)
 
 
@@ -175,16 +188,3 @@ def _kernel_of(X: FloatArray, weight: FloatArray, kernel: Kernel) -> tuple[Float
         assert gamma is not None
         kernel = Kernel(kernel.name, gamma, kernel.degree, kernel.coef0)
     return kernel_matrix(X, kernel)
-
-
-def _kernel_between(X: FloatArray, Z: FloatArray, kernel: Kernel) -> FloatArray:
-    """k(x, z) for rows of X and Z."""
-    if callable(kernel.name):
-        return np.asarray(kernel.name(X, Z), dtype=float)
-    own = {"gamma": kernel.gamma} if kernel.uses_gamma else {}
-    if kernel.name in ("poly", "sigmoid"):
-        own["coef0"] = kernel.coef0
-    if kernel.name == "poly":
-        own["degree"] = kernel.degree
-    found: FloatArray = pairwise_kernels(X, Z, metric=kernel.name, **own)
-    return found

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 from . import inputs
-from .certificate import Certificate
-from .exceptions import NotExactWarning, UnsupportedError
+from .certificate import Certificate, warn_if_short
+from .exceptions import Interrupted, UnsupportedError
 from .kernels import KernelFunction, check_psd, kernel_matrix
 from .ledger import Ledger
-from .losses import hinge
-from .methods import check_loss, check_support, get_method, own_model
+from .methods import check_loss, check_output, check_support, get_method, own_model
 from .parallel import Workers
 from .problem import Problem, Task
+from .progress import Progress, following
 from .result import CVResult, make_result
-from .smooth_losses import SMOOTH_LOSSES
+from .smooth_losses import LOSS_BY_NAME
 
-__all__ = ["cross_validate"]
+__all__ = ["check_options", "cross_validate"]
 
 OUTPUTS = ("error", "decision")
-# The squared loss comes with its method's own model, which the hinge only stands in for.
-LOSS_BY_NAME: dict[str, Any] = {"hinge": hinge, "squared": hinge, **SMOOTH_LOSSES}
 
 
 def cross_validate(
@@ -49,7 +45,7 @@ def cross_validate(
     n_jobs: int | None = None,
     tol: float = 1e-8,
     random_state: Any = None,
-    progress: bool = False,
+    progress: bool | Progress = False,
     approx: str | None = None,
     n_components: int = 200,
     memory_limit: int | float | str | None = None,
@@ -72,7 +68,7 @@ def cross_validate(
     kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"} or callable
         A callable is called once, as ``kernel(X, X)``.
     gamma : float, "median", "scale" or "auto"
-        "median": 1 / median squared distance of all pairs of rows (the mean if the median is 0).
+        "median": 1 / median squared distance of all pairs of rows that differ.
         "scale" and "auto" as in scikit-learn.  All three are worked out once, on all rows, so
         the kernel is the same in every fold.
     degree, coef0 : int, float
@@ -106,8 +102,10 @@ def cross_validate(
         What the KKT violation and the duality gap of every solution must meet.
     random_state : int, RandomState or None
         For an int ``cv``.
-    progress : bool
-        Report the steps on standard error.
+    progress : bool or Progress
+        Show on standard error how far the run is: a bar in a terminal (prettier with
+        ``pip install "exactcv[progress]"``) or notebook, lines of text elsewhere.  A ``Progress``
+        follows several runs on one bar.
     approx, n_components :
         Low-rank kernels; not in this release.
     memory_limit : int or str, optional
@@ -121,6 +119,14 @@ def cross_validate(
     -------
     CVResult
 
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C, as soon as the folds at work have stopped (a KeyboardInterrupt).  Its
+        ``partial`` is the CVResult of what is complete, exact as ever: all folds at the grid
+        points that are finished or, where the method goes fold by fold, the finished folds at all
+        grid points, whichever is more.  What misses ``tol`` by then does not count as complete.
+
     Examples
     --------
     >>> import exactcv
@@ -132,12 +138,14 @@ def cross_validate(
     start = perf_counter()
     get_method(method)
     check_loss(method, loss)
+    want_decision = inputs.check_choice("output", output, OUTPUTS) == "decision"
+    check_output(method, loss, want_decision)
     chosen_kernel = inputs.check_kernel(kernel, gamma, degree, coef0)
     fit_intercept = inputs.check_flag("fit_intercept", fit_intercept)
-    want_decision = inputs.check_choice("output", output, OUTPUTS) == "decision"
     tol = inputs.check_positive("tol", tol)
     n_threads = inputs.check_n_threads(n_jobs)
-    say = _reporter(inputs.check_flag("progress", progress))
+    if not isinstance(progress, Progress):
+        inputs.check_flag("progress", progress)
     if approx is not None:
         from .approx.driver import approximate_cross_validate
 
@@ -159,46 +167,65 @@ def cross_validate(
             random_state=random_state,
             memory_limit=memory_limit,
             options=method_options or {},
-            say=say,
+            progress=progress,
         )
-    options = _check_options(method, method_options)
+    options = check_options(method, method_options)
     data = inputs.read_data(X, y, chosen_kernel, sample_weight, class_weight, memory_limit)
     grid = inputs.make_grid(Cs, lambdas, len(data.y))
     folds = inputs.check_folds(cv, data, groups, random_state)
-    check_support(method, folds, fit_intercept)
+    check_support(method, folds, fit_intercept, loss)
+    facts: dict[str, Any] = {"classes": data.classes, "method": method, "loss": loss}
+    facts["kernel"] = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
 
-    with Workers(n_threads) as workers:
-        say(f"kernel matrix, {len(data.y)} rows")
-        before_kernel = perf_counter()
-        K, gamma_used = kernel_matrix(data.X, chosen_kernel, workers)
-        psd = check_psd(K, chosen_kernel)
-        timings = {"kernel": perf_counter() - before_kernel}
-        problem = Problem(K, data.y, data.weight, LOSS_BY_NAME[loss](data.y), fit_intercept, psd)
-        problem = replace(problem, model=own_model(method, data.X, data.y, chosen_kernel))
-        task = Task(problem, folds, grid, want_decision, tol, options)
-        ledger = Ledger(task)
-        say(f"method {method!r}, {len(grid)} grid points, {len(folds)} folds")
-        before_run = perf_counter()
-        stats = dict(get_method(method).run(task, ledger, workers))
-        seconds = perf_counter() - before_run
+    ledger = None
+    try:
+        with following(progress) as run, Workers(n_threads) as workers:
+            workers.watch = run
+            run.say(f"kernel matrix, {len(data.y)} rows")
+            before_kernel = perf_counter()
+            K, facts["gamma"] = kernel_matrix(data.X, chosen_kernel, workers)
+            psd = check_psd(K, chosen_kernel)
+            timings = {"kernel": perf_counter() - before_kernel}
+            f_loss = LOSS_BY_NAME[loss](data.y)
+            problem = Problem(K, data.y, data.weight, f_loss, fit_intercept, psd)
+            problem = replace(problem, model=own_model(method, data.X, data.y, chosen_kernel))
+            task = Task(problem, folds, grid, want_decision, tol, options)
+            run.say(f"method {method!r}, {len(grid)} grid points, {len(folds)} folds")
+            before_run = perf_counter()
+            ledger = Ledger(task)
+            workers.watch.follow(ledger)
+            stats = dict(get_method(method).run(task, ledger, workers))
+            seconds = perf_counter() - before_run
+    except KeyboardInterrupt as stop:
+        if ledger is None:
+            raise Interrupted("interrupted before the first fold was solved") from stop
+        timings |= _split_time(perf_counter() - before_run, {}, ledger.seconds / n_threads)
+        timings["total"] = perf_counter() - start
+        raise _interrupted(ledger, timings, facts) from stop
     timings |= _split_time(seconds, stats.pop("timings", {}), ledger.seconds / n_threads)
-    certificate = _certify(ledger)
+    certificate = _certify(ledger, int(stats.get("not_converged", 0)))
     timings["total"] = perf_counter() - start
-    say("done")
-    return make_result(
-        task,
-        ledger,
-        certificate,
-        stats,
-        timings,
-        classes=data.classes,
-        method=method,
-        loss=loss,
-        gamma=gamma_used,
+    return make_result(task, ledger, certificate, stats, timings, **facts)
+
+
+def _interrupted(ledger: Ledger, timings: dict[str, float], facts: dict[str, Any]) -> Interrupted:
+    """What is complete, as a result of its own."""
+    points, folds = ledger.complete()
+    what = f"{len(points)} of {len(ledger.task.grid)} grid points"
+    if len(folds) < len(ledger.task.folds):
+        what = f"{len(folds)} of {len(ledger.task.folds)} folds"
+    if not (len(points) and len(folds)):
+        return Interrupted("interrupted; no grid point and no fold is complete")
+    done = ledger.part(points, folds)
+    partial = make_result(done.task, done, done.certificate(), {}, timings, **facts)
+    return Interrupted(
+        f"interrupted with {what} complete; they are in the `partial` of this exception (after a "
+        "traceback, in an interactive session: sys.last_value.partial)",
+        partial,
     )
 
 
-def _check_options(method: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
+def check_options(method: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
     """The options as the method wants them; most methods have none."""
     check = getattr(get_method(method), "check_options", None)
     if check is not None:
@@ -206,14 +233,6 @@ def _check_options(method: str, given: Mapping[str, Any] | None) -> dict[str, An
     if given:
         raise UnsupportedError(f"method={method!r} has no options; leave method_options out")
     return {}
-
-
-def _reporter(on: bool) -> Any:
-    def say(text: str) -> None:
-        if on:
-            print(f"exactcv: {text}", file=sys.stderr, flush=True)
-
-    return say
 
 
 def _split_time(
@@ -225,18 +244,8 @@ def _split_time(
     return {"path": path, "folds": folds, "certificate": certificate}
 
 
-def _certify(ledger: Ledger) -> Certificate:
+def _certify(ledger: Ledger, not_converged: int) -> Certificate:
     """The ledger's verdict, said aloud when it is not good."""
-    certificate = ledger.certificate()
-    if certificate.unresolved:
-        least = min(ledger.task.grid.Cs[l] for l, _ in certificate.unresolved)
-        warnings.warn(
-            f"{len(certificate.unresolved)} of {ledger.kkt.size} solutions, from C={least:g} on, "
-            f"do not meet tol={certificate.tol:g} (KKT violation to {certificate.kkt.max():.1e}, "
-            f"relative gap to {certificate.gap.max():.1e}); they are beyond the accuracy of "
-            "float64 or of the method: standardise the features, leave out the largest C, or "
-            "raise tol; see result.certificate.unresolved",
-            NotExactWarning,
-            stacklevel=3,
-        )
+    certificate = replace(ledger.certificate(), not_converged=not_converged)
+    warn_if_short(certificate, ledger.task.grid.Cs, ledger.kkt.size, stacklevel=4)
     return certificate

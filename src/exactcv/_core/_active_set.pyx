@@ -23,9 +23,9 @@ from libc.math cimport INFINITY, fabs
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy
 
-from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
-
 import numpy as np
+
+from exactcv._core._factor cimport Factor
 
 cdef extern from "vector.h" nogil:
     void exactcv_add_rows(const double *K, Py_ssize_t n, const Py_ssize_t *rows, const double *a,
@@ -34,9 +34,8 @@ cdef extern from "vector.h" nogil:
 # Block steps allowed without a new low in the number of violators.
 cdef int PATIENCE = 4
 cdef int MOST_BLOCK_STEPS = 500
-# Added to the diagonal of K_MM, relative to its largest entry; residuals are then corrected, so
-# that it changes the way to the solution but not the solution.
-cdef double RIDGE = 1e-12
+# An updated factor is given up when rows at a knot miss it by more than this (relative to b).
+cdef double DRIFT = 1e-7
 # Coefficients this many boxes out of their box are not used to judge the other rows.
 cdef double WILD = 1e3
 # Rows let into M at a time by the monotone method.
@@ -79,7 +78,7 @@ cdef class ActiveSet:
     cdef const double[:, ::1] ends
     cdef bint intercept
     cdef Py_ssize_t n, m, capacity
-    cdef double[::1] factor
+    cdef readonly Factor factor
     cdef double[:, ::1] rhs
     cdef Py_ssize_t[::1] at_knot
     cdef Py_ssize_t[::1] violators
@@ -104,11 +103,11 @@ cdef class ActiveSet:
         self.crossings = np.empty(2 * self.n * self.m)  # a Crossing is as large as two doubles
         self.spare = np.empty((2, self.n))
         self.spare_state = np.empty(self.n, dtype=np.int8)
+        self.factor = Factor(K, intercept)
         self._reserve(16)
 
     cdef _reserve(self, Py_ssize_t size):
         self.capacity = size
-        self.factor = np.empty(size * size)
         self.rhs = np.empty((2, size))
 
     def solve(self, double C, signed char[::1] state, double[::1] c, double[::1] h, double b,
@@ -162,14 +161,15 @@ cdef class ActiveSet:
         while done[0] < MOST_BLOCK_STEPS:
             done[0] += 1
             size = self._collect(state)
-            if size > self.capacity:
-                self._reserve(size + size // 2)
+            if self._prepare(size, False) != 0:
+                return SINGULAR
             with nogil:
                 wild = False
                 if size > 0:
-                    if self._direction(size, state, c, h, b) != 0:
-                        return SINGULAR
+                    self._direction(size, state, c, h, b)
                     wild = self._full_step(C, size, state, c, h)
+                    if self._drifted(size, state, h, b[0]):
+                        continue
                 elif self.intercept and self._move_intercept(C, state, c, h, b):
                     continue
                 count = self._find_violators(C, state, c, h, b[0], wild, tol)
@@ -203,14 +203,15 @@ cdef class ActiveSet:
         while done[0] < max_iter:
             done[0] += 1
             size = self._collect(state)
-            if size > self.capacity:
-                self._reserve(size + size // 2)
+            if self._prepare(size, True) != 0:
+                return SINGULAR
             with nogil:
                 blocked = False
                 if size > 0:
-                    if self._direction(size, state, c, h, b) != 0:
-                        return SINGULAR
+                    self._direction(size, state, c, h, b)
                     blocked = self._step_to_bound(C, size, state, c, h, &moved)
+                    if not blocked and self._drifted(size, state, h, b[0]):
+                        continue
                 elif self.intercept and self._move_intercept(C, state, c, h, b):
                     continue
                 if blocked:
@@ -266,6 +267,20 @@ cdef class ActiveSet:
             c[i] = level
         self._flush(h)
 
+    cdef int _prepare(self, Py_ssize_t size, bint few):
+        """Make room for M and its factor; not 0 if K_MM is not positive semidefinite."""
+        if size > self.capacity:
+            self._reserve(size + size // 2)
+        return self.factor.prepare(self.at_knot, size, few) if size > 0 else 0
+
+    cdef bint _drifted(self, Py_ssize_t size, signed char[::1] state, double[::1] h,
+                       double b) noexcept nogil:
+        """Was the factor an updated one, and has it lost too many digits?  Then it is dropped."""
+        if not self.factor.updated or self._residual(size, state, h, b) <= DRIFT * (1 + fabs(b)):
+            return False
+        self.factor.forget()
+        return True
+
     cdef Py_ssize_t _collect(self, signed char[::1] state) noexcept nogil:
         cdef Py_ssize_t i
         cdef Py_ssize_t size = 0
@@ -275,43 +290,25 @@ cdef class ActiveSet:
                 size += 1
         return size
 
-    cdef int _direction(self, Py_ssize_t size, signed char[::1] state, double[::1] c,
-                        double[::1] h, double* b) noexcept nogil:
-        """Solve K_MM dc + b = t_M - h_M with sum c = 0; dc in rhs[0]; returns LAPACK's info.
+    cdef void _direction(self, Py_ssize_t size, signed char[::1] state, double[::1] c,
+                         double[::1] h, double* b) noexcept nogil:
+        """Solve K_MM dc + b = t_M - h_M with sum c = 0; dc in rhs[0].
 
-        With an intercept, adding a constant to K only shifts b.  It is done here because K_MM
-        itself is singular when a linear kernel in p dimensions has p + 1 rows at their knots.
+        With an intercept, adding a constant to K only shifts b.  It is done (by ``Factor``)
+        because K_MM itself is singular when a linear kernel in p dimensions has p + 1 rows at
+        their knots.
         """
-        cdef Py_ssize_t i, j, row
-        cdef int k = <int>size
-        cdef int n_rhs = 1
-        cdef int info
-        cdef double top = 0.0
+        cdef Py_ssize_t i, row
         cdef double total, a_r, a_1
-        cdef char uplo = b'U'
         for i in range(size):
             row = self.at_knot[i]
-            for j in range(i + 1):
-                self.factor[i * size + j] = self.K[row, self.at_knot[j]]
-            top = max(top, self.factor[i * size + i])
             self.rhs[0, i] = self.knots[row, state[row] // 2] - h[row]
-        if top == 0.0:  # every row in M is the origin of a linear kernel
-            top = 1.0
-        if self.intercept:
-            for i in range(size):
-                for j in range(i + 1):
-                    self.factor[i * size + j] += top
-        for i in range(size):
-            self.factor[i * size + i] += RIDGE * top
-        dpotrf(&uplo, &k, &self.factor[0], &k, &info)
-        if info != 0:
-            return info
-        dpotrs(&uplo, &k, &n_rhs, &self.factor[0], &k, &self.rhs[0, 0], &k, &info)
+        self.factor.solve(self.at_knot, size, &self.rhs[0, 0])
         b[0] = 0.0
         if self.intercept:
             for i in range(size):
                 self.rhs[1, i] = 1.0
-            dpotrs(&uplo, &k, &n_rhs, &self.factor[0], &k, &self.rhs[1, 0], &k, &info)
+            self.factor.solve(self.at_knot, size, &self.rhs[1, 0])
             total = a_r = a_1 = 0.0
             for i in range(self.n):
                 total += c[i]
@@ -321,8 +318,7 @@ cdef class ActiveSet:
             b[0] = (a_r + total) / a_1
             for i in range(size):
                 self.rhs[0, i] -= b[0] * self.rhs[1, i]
-            b[0] -= top * total
-        return 0
+            b[0] -= self.factor.top * total
 
     cdef bint _full_step(self, double C, Py_ssize_t size, signed char[::1] state, double[::1] c,
                          double[::1] h) noexcept nogil:

@@ -30,6 +30,9 @@ cdef class RowCache:
     cdef void entries(
         self, Py_ssize_t i, const Py_ssize_t *which, Py_ssize_t count, double *out
     ) noexcept nogil
+    cdef void nearness(
+        self, Py_ssize_t i, const Py_ssize_t *which, Py_ssize_t count, double *out
+    ) noexcept nogil
     cdef void narrow(self, const Py_ssize_t *kept, Py_ssize_t count) noexcept nogil
     cdef void widen(self) noexcept nogil
     cdef void _dots(

@@ -222,6 +222,21 @@ cdef class RowCache:
         self._dots(i, which, count, out)
         self._transform(i, which, count, out)
 
+    cdef void nearness(
+        self, Py_ssize_t i, const Py_ssize_t *which, Py_ssize_t count, double *out
+    ) noexcept nogil:
+        """Values in the same order as K[i, which]: what falls with distance needs no exponential.
+
+        They also tell rows apart that are so far away that their kernel values are all 0.
+        """
+        cdef Py_ssize_t k
+        if self.kind == MATRIX or self.kernel not in (RBF, LAPLACIAN):
+            self.entries(i, which, count, out)
+            return
+        self._dots(i, which, count, out)
+        for k in range(count):
+            out[k] = 2.0 * out[k] - self.squares[which[k]] if self.kernel == RBF else -out[k]
+
     cdef void narrow(self, const Py_ssize_t *kept, Py_ssize_t count) noexcept nogil:
         """Keep only the columns at these positions, and of every row in memory what is left."""
         cdef Py_ssize_t slot, k

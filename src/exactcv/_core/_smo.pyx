@@ -14,14 +14,11 @@ own, and their e alone is kept up to date.  When it is done with them (and once 
 end), e of the others is brought up to date from what has changed since, and all take part again.
 """
 
-from libc.math cimport INFINITY
-
 import numpy as np
 
 from ._rows cimport RowCache
+from ._working_set cimport LEAST_CURVATURE, Choice, first_of_pair, second_of_pair, shift, single
 
-# Curvature taken for a pair whose true curvature is zero or negative (K singular or indefinite).
-cdef double LEAST_CURVATURE = 1e-12
 # All coefficients take part again when the violation first comes this close to the tolerance.
 cdef double NEAR_END = 10.0
 # Bytes of contiguous copies of matrix rows; all that small problems need.
@@ -56,71 +53,19 @@ cdef struct Whole:
     double *synced
 
 
-cdef struct Choice:
-    # A working set {i, j} (j = -1: i alone), the violation of the KKT conditions, and the largest
-    # e of those that can grow and the smallest of those that can shrink.
-    Py_ssize_t i
-    Py_ssize_t j
-    double violation
-    double top
-    double bottom
-
-
 cdef inline const double *kernel_row(RowCache cache, Py_ssize_t k) noexcept nogil:
     """The row of active coefficient k, over the active coefficients."""
     return cache.row(cache.columns[k])
 
 
 cdef Choice choose_pair(State *p, RowCache cache) noexcept nogil:
-    """Second-order selection (Fan, Chen & Lin 2005, WSS 2).
-
-    i = argmax of e over coefficients that can grow; j = argmax of (e_i - e_j)^2 / a_ij, the
-    decrease without bounds, over those that can shrink and have e_j < e_i.
-    """
-    cdef Choice best = Choice(-1, -1, 0.0, -INFINITY, INFINITY)
-    cdef double top = -INFINITY, bottom = INFINITY, gain = -1.0, rise, curvature
-    cdef const double *row
-    cdef Py_ssize_t k
-    for k in range(p.active):
-        if p.coef[k] < p.upper[k] and p.e[k] > top:
-            top = p.e[k]
-            best.i = k
-        if p.coef[k] > p.lower[k] and p.e[k] < bottom:
-            bottom = p.e[k]
-    best.top, best.bottom, best.violation = top, bottom, top - bottom
-    if best.i < 0 or not top > bottom:
-        return best
-    row = kernel_row(cache, best.i)
-    for k in range(p.active):
-        rise = top - p.e[k]
-        if rise > 0.0 and p.coef[k] > p.lower[k]:
-            curvature = p.diagonal[best.i] + p.diagonal[k] - 2.0 * row[k]
-            if curvature < LEAST_CURVATURE:
-                curvature = LEAST_CURVATURE
-            if rise * rise > gain * curvature:
-                gain = rise * rise / curvature
-                best.j = k
-    return best
-
-
-cdef Choice choose_one(State *p) noexcept nogil:
-    """Without an intercept: the largest e_i^2 / K_ii among the coordinates that can move."""
-    cdef Choice best = Choice(-1, -1, 0.0, 0.0, 0.0)
-    cdef double gain = -1.0, curvature, size
-    cdef Py_ssize_t k
-    for k in range(p.active):
-        if not (
-            (p.e[k] > 0.0 and p.coef[k] < p.upper[k]) or (p.e[k] < 0.0 and p.coef[k] > p.lower[k])
-        ):
-            continue
-        size = p.e[k] if p.e[k] > 0.0 else -p.e[k]
-        curvature = p.diagonal[k] if p.diagonal[k] > LEAST_CURVATURE else LEAST_CURVATURE
-        if size > best.violation:
-            best.violation = size
-        if size * size > gain * curvature:
-            gain = size * size / curvature
-            best.i = k
-    best.top, best.bottom = best.violation, -best.violation
+    """A pair to move, by second-order selection; row i is asked for only if there is one."""
+    cdef Choice best = first_of_pair(p.coef, p.e, p.lower, p.upper, p.active)
+    if best.i >= 0 and best.top > best.bottom:
+        best.j = second_of_pair(
+            p.coef, p.e, p.lower, p.diagonal, kernel_row(cache, best.i), p.diagonal[best.i],
+            best.top, p.active,
+        )
     return best
 
 
@@ -131,14 +76,11 @@ cdef void move_pair(State *p, RowCache cache, Py_ssize_t i, Py_ssize_t j) noexce
     cdef double curvature = p.diagonal[i] + p.diagonal[j] - 2.0 * row_i[j]
     cdef double room_i = p.upper[i] - p.coef[i], room_j = p.coef[j] - p.lower[j]
     cdef double step = (p.e[i] - p.e[j]) / max(curvature, LEAST_CURVATURE)
-    cdef double *e = p.e
-    cdef Py_ssize_t k
     step = min(step, min(room_i, room_j))
     # A coefficient that meets its bound is put there exactly.
     p.coef[i] = p.upper[i] if step >= room_i else p.coef[i] + step
     p.coef[j] = p.lower[j] if step >= room_j else p.coef[j] - step
-    for k in range(p.active):
-        e[k] -= step * (row_i[k] - row_j[k])
+    shift(p.e, step, row_i, row_j, p.active)
 
 
 cdef void move_one(State *p, RowCache cache, Py_ssize_t i) noexcept nogil:
@@ -281,7 +223,10 @@ def smo_steps(
     with nogil:
         take_all(&p, &all)
         while True:
-            choice = choose_pair(&p, cache) if fit_intercept else choose_one(&p)
+            if fit_intercept:
+                choice = choose_pair(&p, cache)
+            else:
+                choice = single(p.coef, p.e, p.lower, p.upper, p.diagonal, p.active)
             if not choice.violation > eps:
                 if p.active < m:
                     hand_back(&p, &all, cache, &places[1, 0], &work[6, 0], &work[7, 0])

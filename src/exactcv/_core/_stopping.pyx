@@ -21,8 +21,16 @@ function stops as soon as some c, b and d prove the label of row r:  F(c, b) + s
 
 from libc.math cimport INFINITY, fabs
 
-# Curvature taken for a step whose true curvature is zero or negative (K singular or indefinite).
-cdef double LEAST_CURVATURE = 1e-12
+from ._working_set cimport (
+    LEAST_CURVATURE,
+    Choice,
+    first_of_pair,
+    second_of_pair,
+    shift,
+    shift_share,
+    single,
+)
+
 cdef enum:
     CONVERGED = 0
     STOPPED = 1
@@ -59,58 +67,16 @@ cdef struct Pair:
     double best_value
 
 
-cdef struct Choice:
-    # A working set {i, j} (j = -1: i alone) and the violation of the KKT conditions.
-    Py_ssize_t i
-    Py_ssize_t j
-    double violation
-
-
-cdef Choice choose_pair(Pair *p) noexcept nogil:
-    """Second-order selection: i = argmax of e among those that can grow, j by the largest gain."""
-    cdef Choice best = Choice(-1, -1, 0.0)
-    cdef double top = -INFINITY, bottom = INFINITY, gain = -1.0, rise, curvature
-    cdef const double *row
-    cdef Py_ssize_t k
-    for k in range(p.n):
-        if p.c[k] < p.upper[k] and p.e[k] > top:
-            top = p.e[k]
-            best.i = k
-        if p.c[k] > p.lower[k] and p.e[k] < bottom:
-            bottom = p.e[k]
-    best.violation = top - bottom
-    if best.i < 0 or not top > bottom:
-        return best
-    row = p.K + best.i * p.n
-    for k in range(p.n):
-        rise = top - p.e[k]
-        if rise > 0.0 and p.c[k] > p.lower[k]:
-            curvature = p.diagonal[best.i] + p.diagonal[k] - 2.0 * row[k]
-            if curvature < LEAST_CURVATURE:
-                curvature = LEAST_CURVATURE
-            if rise * rise > gain * curvature:
-                gain = rise * rise / curvature
-                best.j = k
-    return best
-
-
-cdef Choice choose_one(
-    Pair *p, const double *x, const double *slope, const double *curvature
-) noexcept nogil:
-    """No sum to keep: the largest slope^2 / curvature among the coordinates that can move."""
-    cdef Choice best = Choice(-1, -1, 0.0)
-    cdef double gain = -1.0, bend, size
-    cdef Py_ssize_t k
-    for k in range(p.n):
-        if not ((slope[k] > 0.0 and x[k] < p.upper[k]) or (slope[k] < 0.0 and x[k] > p.lower[k])):
-            continue
-        size = fabs(slope[k])
-        bend = max(curvature[k], LEAST_CURVATURE)
-        if size > best.violation:
-            best.violation = size
-        if size * size > gain * bend:
-            gain = size * size / bend
-            best.i = k
+cdef Choice choose(Pair *p, bint fit_intercept) noexcept nogil:
+    """What to move in the first problem: a pair, or without an intercept one coefficient."""
+    cdef Choice best
+    if not fit_intercept:
+        return single(p.c, p.e, p.lower, p.upper, p.diagonal, p.n)
+    best = first_of_pair(p.c, p.e, p.lower, p.upper, p.n)
+    if best.i >= 0 and best.top > best.bottom:
+        best.j = second_of_pair(
+            p.c, p.e, p.lower, p.diagonal, p.K + best.i * p.n, p.diagonal[best.i], best.top, p.n
+        )
     return best
 
 
@@ -122,11 +88,9 @@ cdef void move_pair(Pair *p, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
     cdef double room_i = p.upper[i] - p.c[i], room_j = p.c[j] - p.lower[j]
     cdef double rise = p.e[i] - p.e[j]
     cdef double step = min(rise / max(curvature, LEAST_CURVATURE), min(room_i, room_j))
-    cdef Py_ssize_t k
     p.c[i] = p.upper[i] if step >= room_i else p.c[i] + step
     p.c[j] = p.lower[j] if step >= room_j else p.c[j] - step
-    for k in range(p.n):
-        p.e[k] -= step * (row_i[k] - row_j[k])
+    shift(p.e, step, row_i, row_j, p.n)
     p.G += step * (rise - 0.5 * step * curvature)
 
 
@@ -153,12 +117,9 @@ cdef void move_second(Pair *p, Py_ssize_t i) noexcept nogil:
     """Move d_i by its best step; update g and H."""
     cdef const double *row = p.K + i * p.n
     cdef double step = best_step(p, p.d, i, p.g[i], p.curvature[i])
-    cdef double share = p.share[i], offset = p.offset[i]
-    cdef Py_ssize_t k
     p.H += step * (p.g[i] - 0.5 * step * p.curvature[i])
     p.d[i] += step
-    for k in range(p.n):
-        p.g[k] -= step * (row[k] - share * p.row_r[k] - offset)
+    shift_share(p.g, step, row, p.share[i], p.row_r, p.offset[i], p.n)
 
 
 cdef void swap(double *v, double *w, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
@@ -281,7 +242,7 @@ def pair_steps(
             if second and done % CHECK_EVERY == 0 and p.H > p.G and proves(&p, fit_intercept):
                 status = PROVED
                 break
-            choice = choose_pair(&p) if fit_intercept else choose_one(&p, p.c, p.e, p.diagonal)
+            choice = choose(&p, fit_intercept)
             if not choice.violation > eps:
                 status = PROVED if second and proves(&p, fit_intercept) else CONVERGED
                 break
@@ -300,7 +261,7 @@ def pair_steps(
                 move_second(&p, choice.i)
                 if choice.j >= 0:
                     move_second(&p, choice.j)
-                other = choose_one(&p, p.d, p.g, p.curvature)
+                other = single(p.d, p.g, p.lower, p.upper, p.curvature, p.n)
                 if other.i >= 0:
                     move_second(&p, other.i)
                     done_second += 1

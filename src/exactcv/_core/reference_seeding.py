@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..folds import IntArray
 from ..losses import FloatArray
 
-__all__ = ["match", "shift"]
+__all__ = ["match", "shift", "sir"]
 
 
 def match(
@@ -44,3 +45,30 @@ def shift(c: FloatArray, lower: FloatArray, upper: FloatArray, total: float) -> 
     slope = slopes[piece]
     s = breaks[piece] + ((total - sums[piece]) / slope if slope > 0 else 0.0)
     return np.clip(c + s, lower, upper)
+
+
+def sir(
+    K: FloatArray,
+    coef: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    train: IntArray,
+    removed: IntArray,
+    added: IntArray,
+    fit_intercept: bool = True,
+) -> FloatArray:
+    """The seed of single instance replacement, but for rounding."""
+    seed = coef.copy()
+    seed[removed] = 0.0
+    givers = removed[coef[removed] != 0]
+    partner = match(K[np.ix_(givers, added)], coef[givers], (lower + upper)[added])
+    found = partner >= 0
+    seed[added[partner[found]]] = coef[givers[found]]
+    seed = np.clip(seed, lower, upper)
+    shared = np.setdiff1d(train, added)
+    inside = shared[(coef[shared] > lower[shared]) & (coef[shared] < upper[shared])]
+    for rows in (added, inside, train) if fit_intercept else ():
+        total = float(seed[rows].sum() - seed.sum())
+        if len(rows):
+            seed[rows] = shift(seed[rows], lower[rows], upper[rows], total)
+    return seed

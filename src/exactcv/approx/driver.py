@@ -15,7 +15,6 @@ problem, and certified:
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -23,15 +22,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from .. import inputs
-from ..certificate import Certificate
-from ..exceptions import InputError, NotExactWarning
+from ..certificate import Certificate, warn_if_short
+from ..exceptions import InputError, Interrupted
 from ..folds import Folds, IntArray
-from ..kernels import Kernel, gamma_of_sample
+from ..kernels import Kernel, gamma_value
 from ..losses import FloatArray
 from ..memory import available_memory, parse_bytes
 from ..parallel import Workers
+from ..progress import following
 from ..problem import Grid
 from ..result import CVResult, by_row, choose, standard_error
 from .distributed import DaskRows, DaskRunner, active_client, as_local
@@ -86,7 +87,7 @@ def approximate_cross_validate(
     random_state: Any,
     memory_limit: Any,
     options: Mapping[str, Any],
-    say: Callable[[str], None],
+    progress: Any,
 ) -> CVResult:
     """The result of ``cross_validate`` with ``approx``; its arguments, checked."""
     start = perf_counter()
@@ -96,8 +97,8 @@ def approximate_cross_validate(
     points = grid(data.n)
     folds = _folds(cv, data, groups, random_state)
     budget = _budget(memory_limit)
-    with Workers(n_threads) as workers:
-        say(f"features, {data.n} rows")
+    with following(progress) as run, Workers(n_threads) as workers:
+        run.say(f"features, {data.n} rows")
         fmap, sample = _features(data, kernel, approx, n_components, seed, chosen)
         store = chosen.store_for(data.n, fmap.n_components, budget)
         runner = _runner(data, fmap, workers, store, chosen)
@@ -107,11 +108,11 @@ def approximate_cross_validate(
         target = chosen.target(fmap.n_components)
         solver = Solver(runner, sample, {}, fit_intercept, tol, workers, mass, target, seed)
         solver.batch = max(1, budget // (8 * 8 * target * fmap.n_components))
-        say(f"path, {len(points)} grid points")
+        run.say(f"path, {len(points)} grid points")
         before = perf_counter()
         solved = _path(solver, points)
         timings["path"] = perf_counter() - before
-        say("folds")
+        run.say("folds")
         before = perf_counter()
         curves = _curves(solver, solved, spread, data, folds, points, want_decision, budget, chosen)
         timings |= {"folds": perf_counter() - before, "certificate": 0.0}
@@ -125,13 +126,18 @@ def approximate_cross_validate(
     }
     if isinstance(runner, DaskRunner):
         stats |= {"bytes_sent": runner.bytes_sent, "bytes_received": runner.bytes_received}
-    certificate = _certificate(curves, tol, points)
+    certificate = Certificate(
+        curves.kkt, curves.gap, not curves.unresolved, curves.unresolved, tol
+    )
+    n_solutions = len(points) + sum(curves.counts.values())
+    warn_if_short(certificate, points.Cs, n_solutions, stacklevel=4)
     common = _result_of(data, points, folds, solved, curves, certificate)
     return CVResult(
         **common,
         stats=stats,
         timings=timings,
         gamma=fmap.gamma,
+        kernel=kernel.name if isinstance(kernel.name, str) else "callable",
         approx=approx,
         feature_map=fmap,
         fit_intercept=fit_intercept,
@@ -202,11 +208,17 @@ def _features(
         # In the order of the data, so that few rows give the value of the exact kernel.
         few = np.sort(np.argsort(rows[: min(GAMMA_ROWS, count)]))
         order = few[np.argsort(rows[few])]
-        kernel = replace(kernel, gamma=gamma_of_sample(X[order], kernel))
+        kernel = replace(kernel, gamma=_gamma(X[order], kernel))
     landmarks = X[:m] if approx == "nystroem" else None
     fmap = make_feature_map(approx, kernel, m, landmarks, data.source.p, seed)
     Z = fmap.transform(X).astype(options.dtype).astype(np.float64, copy=False)
     return fmap, Sample(rows, Z, data.y[rows], data.weight[rows])
+
+
+def _gamma(X: Any, kernel: Kernel) -> float:
+    gamma = gamma_value(X.toarray() if sparse.issparse(X) else X, kernel)
+    assert gamma is not None
+    return gamma
 
 
 def _runner(
@@ -268,23 +280,6 @@ def _curves(
 # --- what comes out -------------------------------------------------------------------------------
 
 
-def _certificate(curves: Curves, tol: float, grid: Grid) -> Certificate:
-    certificate = Certificate(
-        curves.kkt, curves.gap, not curves.unresolved, curves.unresolved, tol
-    )
-    if curves.unresolved:
-        warnings.warn(
-            f"{len(curves.unresolved)} solutions, from "
-            f"C={min(grid.Cs[l] for l, _ in curves.unresolved):g} on, do not meet tol={tol:g} "
-            f"(KKT violation to {curves.kkt.max():.1e}, relative gap to {curves.gap.max():.1e}); "
-            "standardise the features, leave out the largest C, use dtype='float64', or raise "
-            "tol; see result.certificate.unresolved",
-            NotExactWarning,
-            stacklevel=4,
-        )
-    return certificate
-
-
 def _result_of(
     data: Data,
     grid: Grid,
@@ -326,6 +321,7 @@ def _result_of(
         "pair_wrong": wrong,
         "fold_error": by_fold,
         "classes": data.classes,
+        "y": data.y,
         "method": "exact",
         "loss": "hinge",
         "scale_with_fold": grid.scale_with_fold,

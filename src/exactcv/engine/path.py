@@ -19,11 +19,15 @@ from ..folds import IntArray
 from ..losses import FloatArray
 from ..parallel import Cancelled
 from ..problem import Problem
-from ..smo import solve_hinge
+from ..smo import solve, solve_hinge
 
 __all__ = ["Point", "StateArray", "Tracker", "full_path", "initial_states"]
 
 StateArray = NDArray[np.int8]
+
+# Where block steps fail, SMO stops at this violation or after this many steps a row.
+ROUGH = 1e-4
+ROUGH_STEPS = 20
 
 
 @dataclass
@@ -59,9 +63,11 @@ class Tracker:
 
         ``guess`` holds the states to try first; by default those of ``point``.
         """
-        new, status = self._solve(point, C, guess, monotone=C == point.C)
-        if status == Status.STALLED and C != point.C:
-            new, status = self._in_smaller_steps(point, C, new)
+        new, status = self._solve(point, C, guess)
+        left_out = new.state < 0
+        for another_way in (self._in_smaller_steps, self._from_working_sets, self._monotone):
+            if status == Status.STALLED:
+                new, status = another_way(point, C, left_out)
         return new if status == Status.CONVERGED else self.slow_but_sure(new)
 
     def polish(self, point: Point) -> Point:
@@ -70,20 +76,46 @@ class Tracker:
         new, status = self._solve(fresh, point.C, monotone=True, residual=0.0)
         return new if status == Status.CONVERGED else self.slow_but_sure(new)
 
-    def _in_smaller_steps(self, point: Point, C: float, failed: Point) -> tuple[Point, int]:
-        """Block steps went round in circles: from nearer by they rarely do."""
-        left_out = failed.state < 0
-        start = Point(point.C, point.state.copy(), point.coef, point.h, point.b)
-        start.state[left_out] = -1
-        for n_steps in (2, 4):
-            new, status = start, int(Status.CONVERGED)
+    # Block steps that go round in circles start again from nearer by, or go down step by step.
+
+    def _in_smaller_steps(
+        self, point: Point, C: float, left_out: NDArray[np.bool_]
+    ) -> tuple[Point, int]:
+        new, status = _without(point, left_out), int(Status.STALLED)
+        for n_steps in (2, 4) if C != point.C else ():
+            new, status = _without(point, left_out), int(Status.CONVERGED)
             for step in np.geomspace(point.C, C, n_steps + 1)[1:]:
                 new, status = self._solve(new, float(step))
                 if status != Status.CONVERGED:
                     break
             else:
-                return new, status
-        return self._solve(start, C, monotone=True)
+                break
+        return new, status
+
+    def _from_working_sets(
+        self, point: Point, C: float, left_out: NDArray[np.bool_]
+    ) -> tuple[Point, int]:
+        """A rough solution by SMO, which costs no linear solves, has nearly the right states."""
+        problem = self.problem
+        if problem.loss.n_knots != 1:
+            return _without(point, left_out), int(Status.STALLED)
+        rough = solve(
+            problem.K,
+            problem.loss,
+            C * problem.weight,
+            np.flatnonzero(~left_out),
+            fit_intercept=problem.fit_intercept,
+            tol=ROUGH,
+            max_iter=ROUGH_STEPS * problem.n,
+            cancel=self._cancel,
+            polish=False,
+        )
+        state = states_of(problem, C, rough.coef)
+        near = Point(C, state, rough.coef, problem.K @ rough.coef, rough.intercept)
+        return self._solve(_without(near, left_out), C)
+
+    def _monotone(self, point: Point, C: float, left_out: NDArray[np.bool_]) -> tuple[Point, int]:
+        return self._solve(_without(point, left_out), C, monotone=True)
 
     def _solve(
         self,
@@ -111,6 +143,11 @@ class Tracker:
         state[point.state < 0] = -1
         h = problem.K @ solution.coef
         return Point(point.C, state, solution.coef, h, solution.intercept, fallback=True)
+
+
+def _without(point: Point, left_out: NDArray[np.bool_]) -> Point:
+    """The same point for fewer rows."""
+    return replace(point, state=np.where(left_out, np.int8(-1), point.state))
 
 
 def at_knot(state: StateArray) -> NDArray[np.bool_]:

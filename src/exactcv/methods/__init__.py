@@ -19,6 +19,7 @@ __all__ = [
     "Method",
     "Support",
     "check_loss",
+    "check_output",
     "check_support",
     "get_method",
     "methods",
@@ -81,27 +82,53 @@ def check_loss(name: str, loss: str) -> None:
     """Refuse a loss that the method ``name`` cannot do, naming those that can."""
     check_choice("loss", loss, LOSSES)
     support = get_method(name).support
-    if loss in support.losses:
+    if loss not in support.losses:
+        raise UnsupportedError(
+            f"method={name!r} does not support loss={loss!r} (it supports "
+            f"{', '.join(map(repr, support.losses))}); {_instead(lambda what: loss in what.losses)}"
+        )
+
+
+def check_output(name: str, loss: str, want_decision: bool) -> None:
+    """Refuse decision values that the method ``name`` does not compute, naming those that do."""
+    support = get_method(name).support
+    if not want_decision or support.decision:
         return
-    able = [other for other, what in methods().items() if loss in what.losses]
-    hint = f"use method={' or '.join(map(repr, able))}" if able else "no method has it yet"
+
+    def able(what: Support) -> bool:
+        same_folds = {*support.folds, "any"} & set(what.folds)
+        return what.decision and loss in what.losses and bool(same_folds)
+
     raise UnsupportedError(
-        f"method={name!r} does not support loss={loss!r} (it supports "
-        f"{', '.join(map(repr, support.losses))}); {hint}"
+        f"method={name!r} settles labels and computes no decision values; use output='error', or "
+        f"for output='decision' {_instead(able)}"
     )
 
 
-def check_support(name: str, folds: Folds, fit_intercept: bool) -> None:
-    """Refuse folds or an intercept setting that the method ``name`` cannot do."""
+def check_support(name: str, folds: Folds, fit_intercept: bool, loss: str = "hinge") -> None:
+    """Refuse folds or an intercept setting that the method ``name`` cannot do.
+
+    The methods named instead are those that have the loss as well.
+    """
     support = get_method(name).support
-    kinds = ("loo", "any") if folds.leave_one_out else ("k-fold", "any")
-    if not set(kinds) & set(support.folds):
-        able = [other for other, what in methods().items() if set(kinds) & set(what.folds)]
+    kinds = {"loo", "any"} if folds.leave_one_out else {"k-fold", "any"}
+    if not kinds & set(support.folds):
+
+        def able(what: Support) -> bool:
+            return bool(kinds & set(what.folds)) and loss in what.losses
+
         raise UnsupportedError(
             f"method={name!r} does not support these folds (it supports "
-            f"{', '.join(support.folds)}); use method={' or '.join(map(repr, able))}"
+            f"{', '.join(support.folds)}); {_instead(able)}"
         )
     if not (support.intercept if fit_intercept else support.no_intercept):
         raise UnsupportedError(
             f"method={name!r} does not support fit_intercept={fit_intercept}; use method='exact'"
         )
+
+
+def _instead(able: Callable[[Support], bool]) -> str:
+    """What to use instead: the methods that are able, the default one first."""
+    names = [repr(name) for name, what in methods().items() if able(what)]
+    names.sort(key="'exact'".__ne__)
+    return f"use method={' or '.join(names)}" if names else "no method has it yet"

@@ -22,6 +22,7 @@ class Support:
     folds: tuple[str, ...]  # of "loo", "k-fold", "any"
     intercept: bool = True
     no_intercept: bool = True
+    decision: bool = True  # left-out decision values, or labels only
 
 
 class Method(Protocol):

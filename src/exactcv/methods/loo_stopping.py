@@ -27,7 +27,6 @@ import numpy as np
 
 from .. import tolerances
 from ..certificate import implied_accuracy
-from ..exceptions import UnsupportedError
 from ..folds import IntArray
 from ..ledger import FALLBACK, Ledger
 from ..losses import FloatArray
@@ -37,6 +36,7 @@ from ..smo import solve_hinge
 from ..stopping.checks import Verdicts, reaches, sufficiency
 from ..stopping.dual_pair import Counts, DualPair, Outcome
 from .base import Support
+from .refit import METHOD as REFIT
 
 __all__ = ["METHOD", "LooStopping"]
 
@@ -58,6 +58,7 @@ class _Tally:
     solved: int = 0
     switched_off: bool = False
     full_iterations: int = 0
+    full_evaluations: int = 0
     counts: Counts = field(default_factory=Counts)
 
 
@@ -79,11 +80,14 @@ class LooStopping:
         "Leave-One-Out Error in Support Vector Machines, ICML",
         losses=("hinge",),
         folds=("loo",),
+        decision=False,
     )
 
     def run(self, task: Task, ledger: Ledger, workers: Workers) -> dict[str, Any]:
         """Settle every left-out label along the grid."""
-        _refuse_decisions(task)
+        if not task.problem.psd:
+            # Checks and proofs all rest on convexity.
+            return REFIT.run(task, ledger, workers)
         start = perf_counter()
         reach = reaches(task.problem)
 
@@ -95,7 +99,7 @@ class LooStopping:
         tallies = workers.map(work, [int(l) for l in order])
         in_order = [tallies[k] for k in np.argsort(order)]
         seconds = perf_counter() - start - ledger.seconds / workers.n_threads
-        return _stats(in_order, task.problem.n) | {"timings": {"folds": max(seconds, 0.0)}}
+        return _stats(in_order) | {"timings": {"folds": max(seconds, 0.0)}}
 
     def _grid_point(
         self, task: Task, ledger: Ledger, workers: Workers, reach: FloatArray, l: int
@@ -105,7 +109,7 @@ class LooStopping:
         everyone = np.arange(problem.n, dtype=np.intp)
         full = solve_hinge(problem, everyone, C, tol, workers.cancel)
         ledger.full(l, full.coef, full.intercept)
-        tally = _Tally(full_iterations=full.iterations)
+        tally = _Tally(full_iterations=full.iterations, full_evaluations=full.kernel_evaluations)
         left = _apply_checks(task, ledger, l, _verdicts(task, ledger, l, reach), tally)
         limit = self.limit * problem.n if self.limit else np.iinfo(np.intp).max
         box = C * problem.weight
@@ -136,22 +140,6 @@ class LooStopping:
                 solved.clear()
         if solved:
             _enter(task, ledger, l, pair, solved)
-
-
-def _refuse_decisions(task: Task) -> None:
-    if not task.want_decision:
-        return
-    from . import methods
-
-    able = [
-        name
-        for name, support in methods().items()
-        if name != "loo_stopping" and {"loo", "any"} & set(support.folds)
-    ]
-    raise UnsupportedError(
-        "method='loo_stopping' proves labels and computes no decision values; use "
-        f"output='error', or method={' or '.join(map(repr, able))} for output='decision'"
-    )
 
 
 def _verdicts(task: Task, ledger: Ledger, l: int, reach: FloatArray) -> Verdicts:
@@ -200,8 +188,8 @@ def _enter(
         ledger.solved(l, [int(fold)], again.coef[None], np.array([again.intercept]), how=FALLBACK)
 
 
-def _stats(tallies: list[_Tally], n: int) -> dict[str, Any]:
-    """Arrays along the grid; ``prec`` is the share of proofs among rows that no check settled."""
+def _stats(tallies: list[_Tally]) -> dict[str, Any]:
+    """Arrays along the grid; ``Prec`` is the share of proofs among rows that no check settled."""
 
     def along(name: str) -> IntArray:
         return np.array([getattr(tally, name) for tally in tallies])
@@ -216,13 +204,14 @@ def _stats(tallies: list[_Tally], n: int) -> dict[str, Any]:
         "check_3": along("check_3"),
         "stopped": proved,
         "converged": along("solved"),
-        "prec": proved / np.maximum(tried, 1),
+        "Prec": proved / np.maximum(tried, 1),
         "switched_off": along("switched_off"),
         "iterations": counted("first"),
         "second_iterations": counted("second"),
-        "kernel_evaluations": n * counted("rows"),
-        "finish_evaluations": n * counted("finish_rows"),
+        "kernel_evaluations": counted("evaluations"),
+        "finish_evaluations": counted("finish"),
         "full_iterations": along("full_iterations"),
+        "full_evaluations": along("full_evaluations"),
     }
 
 

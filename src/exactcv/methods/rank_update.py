@@ -22,11 +22,11 @@ C w_i y_i (1 - y_i f_i)_+, or shorter coefficients (``ssvm/represent.py``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -37,9 +37,10 @@ from ..ledger import FALLBACK, Ledger
 from ..losses import FloatArray
 from ..parallel import Cancelled, Workers
 from ..problem import Problem, Task
+from ..ssvm.block import Block, block_size, leave_each_out
 from ..ssvm.model import BoolArray, Design, SmoothHinge, make_design
 from ..ssvm.newton import (
-    ROUNDS,
+    GRADIENT,
     STRATEGIES,
     WORTH_HOLDING,
     WORTH_UPDATING,
@@ -58,12 +59,7 @@ from .base import Support
 
 __all__ = ["METHOD", "RankUpdate"]
 
-# What the recomputed gradient norm must meet, relative to max(1, ||theta||), or the fold is solved
-# again afresh.
-GRADIENT = 1e-10
-ROUNDS_AFRESH = 2 * ROUNDS  # of refinement then
 EPSILON = float(np.finfo(float).eps)
-BLOCK = 64  # leave-one-out folds whose first columns are fetched together
 
 
 @dataclass
@@ -88,8 +84,8 @@ class Full:
     c: float
     fit: Fit
     held: Held | None
-    coef: FloatArray
-    intercept: float
+    coef: FloatArray  # (1, n)
+    intercept: FloatArray | None
     represent: Representer | None
 
 
@@ -141,7 +137,9 @@ class RankUpdate:
             used[l] = type(full.held).__name__ if full.held else "none"
             support[l] = int(active.sum())
             for c, folds in _by_constant(task, int(l)):
-                base = full if c == full.c else workers.run(partial(self._base, design, c, active))
+                base = full
+                if c != full.c:
+                    base = workers.run(partial(self._base, task, design, c, active))
                 self._folds(task, ledger, workers, int(l), base, folds, c == full.c, counts)
             judging = (ledger.seconds - between) / workers.n_threads
             seconds["folds"] += max(perf_counter() - middle - judging, 0.0)
@@ -157,27 +155,30 @@ class RankUpdate:
     def _full(self, task: Task, ledger: Ledger, design: Design, l: int, active: Any) -> Full:
         """Solve the full data, enter them, and hold the matrix for the folds."""
         c = float(task.grid.Cs[l])
-        full = self._base(design, c, active)
+        full = self._base(task, design, c, active)
         if not ledger.full(l, full.coef, full.intercept, within=attainable(design, c))[0]:
-            found = leave_afresh(design, c, design.used, NONE, full.fit.active, ROUNDS_AFRESH)
-            full = self._hold(design, c, found)
+            found = leave_afresh(design, c, design.used, NONE, full.fit.active)
+            full = self._hold(task, design, c, found, True)
             ledger.full(l, full.coef, full.intercept)
         return full
 
-    def _base(self, design: Design, c: float, active: Any) -> Full:
-        return self._hold(design, c, fit(design, c, self.strategy, active))
+    def _base(self, task: Task, design: Design, c: float, active: Any) -> Full:
+        return self._hold(task, design, c, fit(design, c, self.strategy, active))
 
-    def _hold(self, design: Design, c: float, found: Fit) -> Full:
+    def _hold(
+        self, task: Task, design: Design, c: float, found: Fit, careful: bool = False
+    ) -> Full:
         held = None
-        size = min(design.d, int(found.active.sum()))
-        if self.strategy != "none" and not (self.strategy == "auto" and size < WORTH_HOLDING):
+        tiny = min(design.d, int(found.active.sum())) < WORTH_HOLDING
+        tiny = tiny and not task.folds.leave_one_out  # those are updated many at a time
+        if self.strategy != "none" and not (self.strategy == "auto" and tiny):
             held = hold(design, c, found.active, self.strategy)
         represent = None
         if not design.own_columns and found.active.sum() >= design.d:
             represent = Representer(design, found.active)
         fresh = _Afresh(design, c, [NONE], [found])
-        coef, b = coefficients(design, c, [found], [NONE], represent, fresh)
-        return Full(design, c, found, held, coef[0], float(b[0]), represent)
+        coef, b = coefficients(design, c, [found], [NONE], represent, fresh, careful)
+        return Full(design, c, found, held, coef, b, represent)
 
     def _folds(
         self,
@@ -192,10 +193,10 @@ class RankUpdate:
     ) -> None:
         left_out = task.folds.left_out
         if inherit:
-            idle = np.array([_idle(full, left_out[fold]) for fold in folds], dtype=bool)
+            idle = _idle(full, [left_out[fold] for fold in folds])
             ledger.unchanged(l, folds[idle])
             folds = folds[~idle]
-        size = BLOCK if task.folds.leave_one_out else 1
+        size = block_size(full.design.n) if task.folds.leave_one_out else 1
         blocks = [folds[first : first + size] for first in range(0, len(folds), size)]
 
         def work(block: IntArray) -> Counts:
@@ -219,20 +220,33 @@ def coefficients(
     fits: list[Fit],
     outs: list[IntArray],
     represent: Representer | None,
-    system: Updated | _Afresh,
-) -> tuple[FloatArray, FloatArray]:
+    system: System,
+    careful: bool = False,
+) -> tuple[FloatArray, FloatArray | None]:
     """What the ledger takes, one row a solution: u, or coef with w = X' coef; and b."""
     if not design.own_columns and represent is None:
-        coef = multipliers(design, c, fits, system.correct) * design.root
-        return coef, coef.sum(axis=1) if design.intercept else np.zeros(len(coef))
-    fits = refine(design, c, fits, [design.columns(rows) for rows in outs], system.solve)
+        coef = multipliers(design, c, fits, system.correct, careful) * design.root
+        # b is the judge's, given K coef.  What rounds off coef moves all of f alike where the
+        # features are not centred; the best b takes that back, and the gradient is 5 to 100 times
+        # smaller (colon, leuk).
+        return coef, None
+    dropped = [design.columns(rows) for rows in outs]
+    fits = refine(design, c, fits, dropped, system.solve, careful=careful)
     w, b = design.split(np.array([found.theta for found in fits]))
     if represent is None:
         return w, b
     coef, good = represent(w, outs)
     for k in np.flatnonzero(~good):
-        coef[k] = design.multipliers(fits[k].f, fits[k].active, c)
+        coef[k] = represent.from_all(w[k], _train(design, outs[k]))
     return coef * design.root, b
+
+
+class System(Protocol):
+    """How solutions are refined."""
+
+    def solve(self, which: IntArray, G: FloatArray) -> FloatArray: ...
+
+    def correct(self, which: IntArray, rho: FloatArray) -> FloatArray: ...
 
 
 class _Afresh:
@@ -262,10 +276,12 @@ def _by_constant(task: Task, l: int) -> Iterator[tuple[float, IntArray]]:
         yield float(c), np.flatnonzero(own == c)
 
 
-def _idle(full: Full, out: IntArray) -> bool:
-    """Does leaving these rows out change nothing?"""
-    columns = full.design.columns(out)
-    return not full.fit.active[out].any() and not full.coef[columns].any()
+def _idle(full: Full, outs: list[IntArray]) -> BoolArray:
+    """Where does leaving these rows out change nothing?"""
+    busy = full.fit.active.copy()
+    if full.design.own_columns:
+        busy |= full.coef[0] != 0.0
+    return np.array([not busy[out].any() for out in outs], dtype=bool)
 
 
 def attainable(design: Design, c: float) -> float:
@@ -276,84 +292,86 @@ def attainable(design: Design, c: float) -> float:
 def _solve_block(
     task: Task, ledger: Ledger, l: int, full: Full, folds: IntArray, workers: Workers
 ) -> Counts:
-    """Solve folds that share their first columns, and enter them."""
+    """Solve folds, and enter them."""
     design, counts = full.design, Counts(solved=len(folds))
-    updated: dict[int, Leaving] = {}
-    fits: list[Fit] = []
     outs = [task.folds.left_out[fold] for fold in folds]
-    for k, leaving in enumerate(_leavings(full, outs)):
+
+    def check() -> None:
         if workers.cancel[0]:
             raise Cancelled
-        if leaving is None:
-            fits.append(_solve_afresh(full, outs[k], full.fit.active))
-        else:
-            updated[k] = leaving
-            fits.append(leave_out(leaving, _train(design, outs[k])))
-        counts.newton_steps += len(fits[k].steps)
-        counts.rank += int(np.count_nonzero(fits[k].active != full.fit.active))
+
+    if full.held is not None and task.folds.leave_one_out:
+        fits, systems = _one_each(full, outs, check)
+    else:
+        fits, systems = _one_by_one(full, outs, check)
+    counts.newton_steps = sum(len(found.steps) for found in fits)
+    counts.rank = sum(int(np.count_nonzero(x.active != full.fit.active)) for x in fits)
     good = np.zeros(len(folds), dtype=bool)
-    for which, system in _systems(full, outs, fits, updated):
+    for which, system in systems:
         mine, out = [fits[k] for k in which], [outs[k] for k in which]
         coef, b = coefficients(design, full.c, mine, out, full.represent, system)
         within = attainable(design, full.c)
         good[which] = ledger.solved(l, folds[which], coef, b, within=within)
     for k in np.flatnonzero(~good).tolist():
-        found = _solve_afresh(full, outs[k], fits[k].active, ROUNDS_AFRESH)
+        found = _solve_afresh(full, outs[k], fits[k].active)
         system = _Afresh(design, full.c, [design.columns(outs[k])], [found])
-        coef, b = coefficients(design, full.c, [found], [outs[k]], full.represent, system)
+        coef, b = coefficients(design, full.c, [found], [outs[k]], full.represent, system, True)
         ledger.solved(l, folds[k : k + 1], coef, b, FALLBACK)
         counts.refactored += 1
     return counts
 
 
-def _systems(
-    full: Full, outs: list[IntArray], fits: list[Fit], updated: dict[int, Leaving]
-) -> Iterator[tuple[IntArray, Updated | _Afresh]]:
-    """The folds that were updated and those that were not, each with its way to solve."""
-    which = np.array(sorted(updated), dtype=np.intp)
-    if len(which):
-        assert full.held is not None
-        mine = [fits[k] for k in which]
-        yield which, Updated(full.held, [updated[k] for k in which], mine)
-    rest = np.setdiff1d(np.arange(len(outs)), which)
+def _one_each(
+    full: Full, outs: list[IntArray], check: Callable[[], None]
+) -> tuple[list[Fit], list[tuple[IntArray, System]]]:
+    """Folds that each leave out one row, together; with them, how to refine them."""
+    assert full.held is not None
+    found, settled = leave_each_out(Block(full.held, np.concatenate(outs)), check)
+    fits = [x or _solve_afresh(full, outs[k], full.fit.active) for k, x in enumerate(found)]
+    updated = np.array([x is not None for x in found])
+    systems: list[tuple[IntArray, System]] = []
+    if settled is not None:
+        systems.append((np.flatnonzero(updated), settled))
+    rest = np.flatnonzero(~updated)
     if len(rest):
         dropped = [full.design.columns(outs[k]) for k in rest]
-        yield rest, _Afresh(full.design, full.c, dropped, [fits[k] for k in rest])
+        own = _Afresh(full.design, full.c, dropped, [fits[k] for k in rest])
+        systems.append((rest, own))
+    return fits, systems
 
 
-def _solve_afresh(full: Full, out: IntArray, active: BoolArray, rounds: int = ROUNDS) -> Fit:
+def _one_by_one(
+    full: Full, outs: list[IntArray], check: Callable[[], None]
+) -> tuple[list[Fit], list[tuple[IntArray, System]]]:
+    """Folds of any size, updated where that is worth it."""
+    design, held = full.design, full.held
+    fits: list[Fit] = []
+    systems: list[tuple[IntArray, System]] = []
+    for k, out in enumerate(outs):
+        check()
+        columns = design.columns(out)
+        system: System
+        rows = out[full.fit.active[out]]
+        if held is not None and len(rows) + len(columns) <= WORTH_UPDATING * held.size:
+            leaving = Leaving(held, columns, rows)
+            fits.append(leave_out(leaving, _train(design, out)))
+            system = Updated(held, [leaving], fits[-1:])
+        else:
+            fits.append(_solve_afresh(full, out, full.fit.active))
+            system = _Afresh(design, full.c, [columns], fits[-1:])
+        systems.append((np.array([k]), system))
+    return fits, systems
+
+
+def _solve_afresh(full: Full, out: IntArray, active: BoolArray) -> Fit:
     design = full.design
-    return leave_afresh(design, full.c, _train(design, out), design.columns(out), active, rounds)
+    return leave_afresh(design, full.c, _train(design, out), design.columns(out), active)
 
 
 def _train(design: Design, out: IntArray) -> BoolArray:
     train = design.used.copy()
     train[out] = False
     return train
-
-
-def _leavings(full: Full, outs: list[IntArray]) -> Iterator[Leaving | None]:
-    """The small system of each fold; None where an update is not worth it."""
-    held, design = full.held, full.design
-    if held is None:
-        yield from [None] * len(outs)
-        return
-    rows = [out[held.active[out]] for out in outs]
-    columns = [design.columns(out) for out in outs]
-    worth = [
-        len(r) + len(j) <= WORTH_UPDATING * held.size for r, j in zip(rows, columns, strict=True)
-    ]
-    kept = [k for k, good in enumerate(worth) if good]
-    F = held.row_columns(np.concatenate([NONE, *(rows[k] for k in kept)]))
-    unit, corner = held.unit_columns(np.concatenate([NONE, *(columns[k] for k in kept)]))
-    r = j = 0
-    for k in range(len(outs)):
-        if not worth[k]:
-            yield None
-            continue
-        R, J = slice(r, r + len(rows[k])), slice(j, j + len(columns[k]))
-        r, j = R.stop, J.stop
-        yield Leaving(held, columns[k], rows[k], F[:, R], unit[:, J], corner[J, J])
 
 
 METHOD = RankUpdate()

@@ -76,15 +76,15 @@ class _Ramp:
         self.v = change.intercept - change.errors[rows]
         new = change.entering
         had = np.flatnonzero(change.coef)
-        h = change.source.block(new, had) @ change.coef[had]
+        h = change.block(new, had) @ change.coef[had]
         self.v[len(change.shared) :] = h + change.intercept - change.target[new]
         self.pending: Mask = np.arange(len(rows)) >= len(change.shared)
         self.far = np.where(self.upper > 0, self.upper, self.lower)
         self.free: Mask = (self.c > self.lower) & (self.c < self.upper)
         self._settle_pending()
-        self._K_out = change.source.block(rows, change.leaving)
+        self._K_out = change.block(rows, change.leaving)
         self._columns = np.flatnonzero(self.free | self.pending)
-        self._K = change.source.block(rows, rows[self._columns])
+        self._K = change.block(rows, rows[self._columns])
 
     def step(self) -> bool:
         """One step; False when R is empty or nothing can follow."""
@@ -147,7 +147,7 @@ class _Ramp:
         added = np.setdiff1d(np.flatnonzero(self.free), self._columns)
         if len(added):
             place = np.searchsorted(self._columns, added)
-            block = self.change.source.block(self.rows, self.rows[added])
+            block = self.change.block(self.rows, self.rows[added])
             self._K = np.insert(self._K, place, block, axis=1)
             self._columns = np.insert(self._columns, place, added)
 

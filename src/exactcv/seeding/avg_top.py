@@ -56,7 +56,7 @@ def _hand_over(change: Change, seed: FloatArray, row: int) -> None:
     else:
         room = seed[others] - change.lower[others]
     able = np.flatnonzero(room > 0)
-    similarity = change.source.block(np.array([row]), others[able])[0]
+    similarity = change.block(np.array([row]), others[able])[0]
     order = able[np.argsort(-similarity, kind="stable")]
     taken = np.minimum(np.cumsum(room[order]), abs(amount))
     seed[others[order]] += np.sign(amount) * np.diff(taken, prepend=0.0)

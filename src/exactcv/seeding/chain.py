@@ -16,6 +16,8 @@ from time import thread_time
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core import _seeding
+from .._core._rows import RowCache
 from ..folds import Folds, IntArray
 from ..losses import FloatArray, PiecewiseLinear
 from ..rows import RowSource
@@ -36,24 +38,19 @@ FROM_FULL = ("avg", "top")
 
 @dataclass(frozen=True)
 class Placed:
-    """A solution, and the problem it solves."""
+    """A solution, and the problem it solves: its training rows (rising) and its C."""
 
     solution: Solution
     train: IntArray
     C: float
-
-    @cached_property
-    def mask(self) -> NDArray[np.bool_]:
-        """The training rows, marked."""
-        return _mask(len(self.solution.coef), self.train)
 
 
 @dataclass
 class Counts:
     """What solving has cost so far.
 
-    Iterations and kernel evaluations are the solver's; seeding is counted in seconds of processor
-    time of the thread that does it.
+    Iterations are the solver's; kernel evaluations are the solver's and the seeds'; seeding is
+    counted in seconds of processor time of the thread that does it.
     """
 
     iterations: int = 0
@@ -94,6 +91,11 @@ class Chain:
     counts: Counts = field(default_factory=Counts)
     _at: tuple[float, FloatArray, FloatArray] | None = field(default=None, repr=False)
 
+    @cached_property
+    def kernel(self) -> RowCache:
+        """Single kernel values: a cache that keeps none."""
+        return self.source.open(np.empty(0, dtype=np.intp))
+
     def cold(self, train: IntArray, C: float) -> Placed:
         """From zero."""
         return self._solve(train, C, None, None)
@@ -106,13 +108,14 @@ class Chain:
     def carry(self, placed: Placed, train: IntArray, C: float) -> Placed:
         """Another training set, started from the scheme's seed."""
         assert self.scheme is not None
+        scaled = self._scaled(placed, C)  # with any seed, the solver starts from these errors
         start = thread_time()
-        scaled = self._scaled(placed, C)
         lower, upper = self._bounds(C)
         ratio, b = C / placed.C, placed.solution.intercept
-        was, now = placed.mask, _mask(len(lower), train)
+        removed, added = _seeding.changed(placed.train, train)
         change = Change(
             source=self.source,
+            kernel=self.kernel,
             coef=scaled.coef,
             errors=scaled.errors,
             # Scaling moves the margin; where it was is the best guess there is.
@@ -121,12 +124,13 @@ class Chain:
             lower=lower,
             upper=upper,
             train=train,
-            removed=np.flatnonzero(was & ~now),
-            added=np.flatnonzero(now & ~was),
+            removed=removed,
+            added=added,
             fit_intercept=self.fit_intercept,
         )
         seed = SEEDS[self.scheme](change)
         self.counts.seeding_seconds += thread_time() - start
+        self.counts.kernel_evaluations += change.evaluations
         return self._solve(train, C, seed, scaled)
 
     def run(
@@ -180,9 +184,3 @@ class Chain:
             levels = self.loss.coefficient_levels(C * self.weight)
             self._at = C, levels[:, 1].copy(), levels[:, 0].copy()
         return self._at[1], self._at[2]
-
-
-def _mask(n: int, rows: IntArray) -> NDArray[np.bool_]:
-    mask = np.zeros(n, dtype=bool)
-    mask[rows] = True
-    return mask

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from .._core._rows import RowCache
 from ..folds import IntArray
 from ..losses import FloatArray
 from ..rows import RowSource
@@ -14,7 +15,7 @@ from ..rows import RowSource
 __all__ = ["Change"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Change:
     """The step from a solved training set X to the next one, X' = X less R plus T.
 
@@ -24,6 +25,8 @@ class Change:
     Attributes
     ----------
     source : RowSource
+    kernel : RowCache
+        Of the same kernel, for single values.
     coef : ndarray
         The signed solution on X, within the bounds of X'; zero elsewhere.
     errors : ndarray
@@ -38,9 +41,12 @@ class Change:
         X', R and T.
     fit_intercept : bool
         Whether the coefficients must add up to zero.
+    evaluations : int
+        How many kernel values the seed has taken so far; all else stays as it is.
     """
 
     source: RowSource
+    kernel: RowCache
     coef: FloatArray
     errors: FloatArray
     intercept: float
@@ -51,6 +57,7 @@ class Change:
     removed: IntArray
     added: IntArray
     fit_intercept: bool = True
+    evaluations: int = 0
 
     @cached_property
     def leaving(self) -> IntArray:
@@ -69,6 +76,11 @@ class Change:
         both[self.train] = True
         both[self.added] = False
         return np.flatnonzero(both)
+
+    def block(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """K[rows, columns], counted."""
+        self.evaluations += len(rows) * len(columns)
+        return self.source.block(rows, columns)
 
     def kept(self) -> FloatArray:
         """A copy of the solution with zeros on R (and on T, where it had none)."""

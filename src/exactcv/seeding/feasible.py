@@ -16,9 +16,6 @@ from ..losses import FloatArray
 
 __all__ = ["repair", "shift"]
 
-# A sum is zero up to this, relative to the sum of absolute values: rounding.
-ROUNDING = 1e-14
-
 
 def shift(c: FloatArray, lower: FloatArray, upper: FloatArray, total: float) -> FloatArray:
     """clip(c + s, lower, upper) for the s that makes the sum ``total``, or as near as it can be.
@@ -32,7 +29,7 @@ def shift(c: FloatArray, lower: FloatArray, upper: FloatArray, total: float) -> 
     array([0.25, 0.75, 1.  ])
     """
     moved = c.copy()
-    _seeding.shift(moved, lower, upper, total - float(c.sum()))
+    _seeding.shift(moved, lower, upper, np.arange(len(c)), total - float(c.sum()))
     return moved
 
 
@@ -75,15 +72,12 @@ def repair(
     lack = -float(seed.sum())
     if lack == 0.0:
         return seed
-    rounding = ROUNDING * float(np.abs(seed).sum())
+    rounding = _seeding.ROUNDING * float(np.abs(seed).sum())
     for rows in groups or (lambda: np.arange(len(c)),):
         if abs(lack) <= rounding:
             break
-        group = rows()
-        if len(group):
-            part = seed[group]
-            seed[group] = shift(part, lower[group], upper[group], float(part.sum()) + lack)
-            lack = -float(seed.sum())
+        _seeding.shift(seed, lower, upper, rows(), lack)
+        lack = -float(seed.sum())
     # What rounding has left goes to the coefficient with the most room on both sides.
     room = np.minimum(seed - lower, upper - seed)
     i = int(room.argmax())

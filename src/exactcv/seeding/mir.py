@@ -61,8 +61,8 @@ def _least_squares(change: Change, to_margin: bool) -> FloatArray:
     step = max(1, BLOCK // size)
     for first in range(0, len(old), step):
         rows = old[first : first + step]
-        K = change.source.block(rows, entering)
-        target = wanted[rows] + change.source.block(rows, leaving) @ gone
+        K = change.block(rows, entering)
+        target = wanted[rows] + change.block(rows, leaving) @ gone
         normal += K.T @ K
         right += K.T @ target
     if change.fit_intercept:

@@ -32,10 +32,11 @@ __all__ = ["Effort", "Inverses", "Outcome", "hinge_pull", "solve_hinge_columns"]
 SHRINK = 8.0
 # Smoothed problems at most; the last has delta 8^-MAX_LEVELS of the first.
 MAX_LEVELS = 10
-# Steps between two attempts to project, attempts for one delta, and rounds of one attempt.
+# Steps before the first attempt to project, doubled for each that follows, and attempts for one
+# delta.  Going on with a smaller delta before the problem is solved leads nowhere: a step moves no
+# decision value by more than about 2 delta.
 BURST = 10
-ATTEMPTS = 4
-ROUNDS = 6
+ATTEMPTS = 6
 # A smoothed problem is solved when a step moves no decision value by more than this times delta.
 CONVERGED = 1e-3
 
@@ -121,13 +122,14 @@ def _one_level(
     descent: Descent, todo: IntArray, out: Outcome, cancel: NDArray[np.int32]
 ) -> IntArray:
     """Smooth and project at one delta; returns the columns that are not solved."""
-    for _ in range(ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         if cancel[0]:
             raise Cancelled
-        descent.run(BURST)
-        out.effort.iterations += BURST * len(todo)
+        steps = BURST * 2 ** max(0, attempt - 1)
+        descent.run(steps)
+        out.effort.iterations += steps * len(todo)
         widths = 0.5 * descent.inverse.rho * descent.batch.C
-        found = project(descent.batch, descent.U, widths, ROUNDS)
+        found = project(descent.batch, descent.U, widths)
         out.solved[todo[found.solved]] = True
         out.coef[:, todo[found.solved]] = found.coef[:, found.solved]
         left = np.flatnonzero(~found.solved)

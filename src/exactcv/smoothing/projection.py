@@ -9,7 +9,8 @@ y_i u_i = 1 on E, that is
 
 Whether this is the solution is decided by the KKT conditions alone.  If they fail, the set is
 corrected: rows that crossed the margin join E (as in Lemma 3), rows of E whose coefficient left
-its box go to the linear piece of that side.  A few rounds; then smoothing goes on.
+its box go to the linear piece of that side.  This goes on while the number of such rows falls;
+where it no longer does, smoothing goes on.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ __all__ = ["Projected", "project"]
 RIGHT, MARGIN, LEFT = 0, 1, 2
 # What the KKT conditions may miss, relative to the decision values and to the box.
 SLACK = 1e-9
+# Rounds of correction at most, and rounds in a row that need not have fewer rows to correct.
+MAX_ROUNDS = 30
+PATIENCE = 2
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Projected:
     coef: FloatArray
 
 
-def project(batch: Batch, U: FloatArray, delta: FloatArray, rounds: int) -> Projected:
+def project(batch: Batch, U: FloatArray, delta: FloatArray) -> Projected:
     """Try to read the exact solutions off the smoothed decision values U (n, m)."""
     margin = batch.y[:, None] * U
     state = np.where(margin <= 1.0 - delta, LEFT, np.where(margin < 1.0 + delta, MARGIN, RIGHT))
@@ -48,16 +52,20 @@ def project(batch: Batch, U: FloatArray, delta: FloatArray, rounds: int) -> Proj
     solved = np.zeros(batch.size, dtype=bool)
     coef = np.zeros((batch.n, batch.size))
     todo = np.arange(batch.size)
-    for left in reversed(range(rounds)):
+    # The fewest rows that any round has found on a wrong side, and the rounds since then.
+    fewest, since = np.full(batch.size, batch.n + 1), np.zeros(batch.size, dtype=np.intp)
+    for _ in range(MAX_ROUNDS):
         part = batch.take(todo)
         c, u = _solve(part, state[:, todo])
-        good, corrected = _judge(part, state[:, todo], c, u)
+        good, wrong, corrected = _judge(part, state[:, todo], c, u)
         solved[todo[good]] = True
         coef[:, todo[good]] = c[:, good]
-        if good.all() or not left:
-            break
         state[:, todo] = corrected
-        todo = todo[~good]
+        since[todo] = np.where(wrong < fewest[todo], 0, since[todo] + 1)
+        fewest[todo] = np.minimum(wrong, fewest[todo])
+        todo = todo[~good & (since[todo] < PATIENCE)]
+        if not len(todo):
+            break
     return Projected(solved, coef)
 
 
@@ -122,8 +130,9 @@ def _equalities(
 
 def _judge(
     batch: Batch, state: NDArray[np.int8], c: FloatArray, u: FloatArray
-) -> tuple[Mask, NDArray[np.int8]]:
-    """Which columns meet the KKT conditions (Lemma 4's stop), and the corrected sets."""
+) -> tuple[Mask, IntArray, NDArray[np.int8]]:
+    """Which columns meet the KKT conditions (Lemma 4's stop), how many rows miss them, and the
+    corrected sets."""
     y = batch.y[:, None]
     box = batch.boxes()
     room = SLACK * np.maximum(1.0, np.abs(u).max(axis=0))
@@ -143,4 +152,4 @@ def _judge(
     # With nobody on the margin the intercept rests on a row: that one takes up the balance.
     idle = off_balance & ~on.any(axis=0)
     corrected = np.where(idle & (np.abs(margin) <= room) & ~batch.out, MARGIN, corrected)
-    return good, corrected.astype(np.int8)
+    return good, bad.sum(axis=0), corrected.astype(np.int8)

@@ -103,9 +103,26 @@ class Design:
 
     @cached_property
     def Q(self) -> FloatArray:
-        """A A', which strategy II works on."""
+        """A A', where it is the smaller matrix by far (see `gram` and `through`)."""
         Q: FloatArray = self.A @ self.A.T
         return Q
+
+    @property
+    def wide(self) -> bool:
+        """Are there so many more columns than rows that A A' saves work?"""
+        return self.d > 2 * self.n
+
+    def gram(self, rows: IntArray) -> FloatArray:
+        """A A_rows', shape (n, r)."""
+        found: FloatArray = self.Q[:, rows] if self.wide else self.A @ self.A[rows].T
+        return found
+
+    def through(self, alpha: FloatArray) -> FloatArray:
+        """f = A A' alpha, for each row of alpha."""
+        if self.wide:
+            return np.asarray(alpha @ self.Q)
+        rows = np.flatnonzero(alpha.any(axis=0))
+        return np.asarray((alpha[:, rows] @ self.A[rows]) @ self.A.T)
 
     @cached_property
     def norms(self) -> FloatArray:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,7 @@ __all__ = [
     "leave_out",
     "multipliers",
     "newton",
+    "polish",
     "refine",
 ]
 
@@ -41,12 +43,15 @@ STRATEGIES = ("auto", "I", "II", "none")
 MAX_STEPS = 200
 ROUNDS = 3  # of iterative refinement
 ARMIJO = 1e-4  # the paper's delta
+HALVINGS = 50  # of a step
 FLICKER = 1e-13  # of max(1, ||theta||): what may be left of the gradient when sets differ
 # An update of rank r beats a fresh factorisation while r is below this share of its size.
 WORTH_UPDATING = 0.5
 
 EPSILON = float(np.finfo(float).eps)
 UNKNOWN = np.zeros(0)
+GRADIENT = 1e-10  # the aim for ||g||, relative to max(1, ||theta||)
+PANEL = 256  # rows at a time in extended precision
 
 # Matrices smaller than this are factorised in less time than an update takes to set up.
 WORTH_HOLDING = 40
@@ -144,7 +149,7 @@ def _armijo(
     slope = float(b - c * (slack @ (new_f - f)))
     start, s = value(0.0), 1.0
     rounding = 1e-14 * abs(start)
-    for _ in range(50):
+    for _ in range(HALVINGS):
         if value(s) <= start + ARMIJO * s * slope + rounding:
             return s
         s *= 0.5
@@ -175,7 +180,10 @@ def fit(design: Design, c: float, strategy: str = "auto", active: BoolArray | No
     """
     active = design.used if active is None else active
     if strategy == "none":
-        return leave_afresh(design, c, design.used, NONE, active)
+        found = leave_afresh(design, c, design.used, NONE, active)
+        fresh = found.factor
+        assert fresh is not None
+        return polish(design, c, found, NONE, lambda _, G: fresh.solve(found.active, G[0])[None])
     leaving: Leaving | None = None
 
     def target(support: BoolArray) -> FloatArray:
@@ -185,8 +193,10 @@ def fit(design: Design, c: float, strategy: str = "auto", active: BoolArray | No
         return leaving.target(support)
 
     found = newton(design, c, design.used, target, active)
+    if not found.converged:  # updates that were too rough (c beyond 1e5): factorise each step
+        return fit(design, c, "none")
     assert leaving is not None
-    return refine(design, c, [found], [NONE], Updated(leaving.held, [leaving], [found]).solve)[0]
+    return polish(design, c, found, NONE, Updated(leaving.held, [leaving], [found]).solve)
 
 
 def leave_out(leaving: Leaving, train: BoolArray) -> Fit:
@@ -209,7 +219,6 @@ def leave_afresh(
     train: BoolArray,
     dropped: IntArray,
     active: BoolArray,
-    rounds: int = ROUNDS,
 ) -> Fit:
     """The same by a fresh factorisation for each Newton step, and refined."""
     fresh = Fresh(design, c, dropped)
@@ -218,7 +227,7 @@ def leave_afresh(
     def solve(_: IntArray, G: FloatArray) -> FloatArray:
         return fresh.solve(found.active, G[0])[None]
 
-    return replace(refine(design, c, [found], [dropped], solve, rounds)[0], factor=fresh)
+    return replace(refine(design, c, [found], [dropped], solve)[0], factor=fresh)
 
 
 class Updated:
@@ -254,44 +263,68 @@ def refine(
     dropped: Sequence[IntArray],
     solve: Solve,
     rounds: int = ROUNDS,
+    careful: bool = False,
 ) -> list[Fit]:
     """The residual check, for several solutions at a time.
 
     theta = A' alpha with alpha = c (t - f) magnifies the rounding errors of f, by up to c ||A||.
     What they leave of the gradient is recomputed from theta and taken out by a Newton step with the
     same factor: iterative refinement.  What does not get better is found by the judge.
+
+    ``careful`` computes the gradient in extended precision, without BLAS: slow.
     """
-    alpha = np.array([found.alpha for found in fits])
-    better = []
-    for found, theta, columns in zip(fits, alpha @ design.A, dropped, strict=True):
-        theta[columns] = 0.0
-        better.append(found if len(found.theta) else replace(found, theta=theta))
+    gradients = _careful_gradients if careful else _gradients
+    active = np.array([found.active for found in fits])
+    if all(len(found.theta) for found in fits):
+        theta = np.array([found.theta for found in fits])
+    else:
+        theta = np.array([found.alpha for found in fits]) @ design.A
+        _clear(theta, dropped)
+    G, f = gradients(design, c, theta, active, dropped)
+    square = np.einsum("ij,ij->i", G, G)
     for _ in range(rounds):
-        G = _gradients(design, c, better, dropped)
-        pairs = zip(G, better, strict=True)
-        wanting = np.flatnonzero([_matters(g, found.theta) for g, found in pairs])
+        enough = FLICKER**2 * np.maximum(1.0, np.einsum("ij,ij->i", theta, theta))
+        wanting = np.flatnonzero(square > enough)
         if not len(wanting):
             break
-        for k, step in zip(wanting, solve(wanting, G[wanting]), strict=True):
-            theta = better[k].theta - step
-            better[k] = replace(better[k], theta=theta, f=design.A @ theta)
-    return better
+        new = theta[wanting] - solve(wanting, G[wanting])
+        columns = [dropped[k] for k in wanting.tolist()]
+        new_G, new_f = gradients(design, c, new, active[wanting], columns)
+        new_square = np.einsum("ij,ij->i", new_G, new_G)
+        good = new_square < square[wanting]
+        at = wanting[good]
+        theta[at], G[at], f[at] = new[good], new_G[good], new_f[good]
+        # What is not halved has reached the rounding errors of the gradient itself.
+        stalled = wanting[new_square > 0.25 * square[wanting]]
+        square[at] = new_square[good]
+        square[stalled] = 0.0
+    return [replace(x, theta=theta[k], f=f[k]) for k, x in enumerate(fits)]
+
+
+def polish(design: Design, c: float, found: Fit, dropped: IntArray, solve: Solve) -> Fit:
+    """`refine` one solution, carefully if that is called for."""
+    found = refine(design, c, [found], [dropped], solve)[0]
+    g, _ = _gradients(design, c, found.theta[None], found.active[None], [dropped])
+    if np.linalg.norm(g) <= GRADIENT * max(1.0, float(np.linalg.norm(found.theta))) / 10.0:
+        return found
+    return refine(design, c, [found], [dropped], solve, careful=True)[0]
 
 
 def multipliers(
-    design: Design, c: float, fits: Sequence[Fit], correct: Solve, rounds: int = ROUNDS
+    design: Design, c: float, fits: Sequence[Fit], correct: Solve, careful: bool = False
 ) -> FloatArray:
     """alpha with A_S' alpha = theta, one row a solution, no columns being dropped.
 
     alpha = c (t - f) has the errors of f, times c.  It also solves (I + c A_S A_S') alpha = c t_S;
-    ``correct`` tells what its residual rho says is missing.  Only A A' is used, which is small
-    where there are many features.
+    ``correct`` tells what its residual rho says is missing.  Where there are many features
+    only A A' is used, which is small.  ``careful`` goes through theta in extended precision.
     """
     active = np.array([found.active for found in fits])
     alpha = np.array([found.alpha for found in fits])
     everyone = np.arange(len(fits))
-    for _ in range(rounds):
-        rho = np.where(active, c * (design.t - alpha @ design.Q) - alpha, 0.0)
+    for _ in range(ROUNDS):
+        f = products(products(alpha, design.A), design.A.T) if careful else design.through(alpha)
+        rho = np.where(active, c * (design.t - f) - alpha, 0.0).astype(float)
         if np.abs(rho).max() <= EPSILON * c:
             break
         alpha += correct(everyone, rho)
@@ -299,17 +332,35 @@ def multipliers(
 
 
 def _gradients(
-    design: Design, c: float, fits: Sequence[Fit], dropped: Sequence[IntArray]
-) -> FloatArray:
-    """g = theta - c A_S' (t - A theta)_S without the dropped columns, one row a solution."""
-    theta = np.array([found.theta for found in fits])
-    active = np.array([found.active for found in fits])
-    slack = np.where(active, design.t - theta @ design.A.T, 0.0)
-    G: FloatArray = theta - c * (slack @ design.A)
-    for g, columns in zip(G, dropped, strict=True):
-        g[columns] = 0.0
-    return G
+    design: Design, c: float, theta: FloatArray, active: BoolArray, dropped: Sequence[IntArray]
+) -> tuple[FloatArray, FloatArray]:
+    """g = theta - c A_S' (t - A theta)_S without the dropped columns, one row a solution; f."""
+    f = theta @ design.A.T
+    G: FloatArray = theta - c * (np.where(active, design.t - f, 0.0) @ design.A)
+    _clear(G, dropped)
+    return G, f
 
 
-def _matters(g: FloatArray, theta: FloatArray) -> bool:
-    return bool(g @ g > FLICKER**2 * max(1.0, float(theta @ theta)))
+def _careful_gradients(
+    design: Design, c: float, theta: FloatArray, active: BoolArray, dropped: Sequence[IntArray]
+) -> tuple[FloatArray, FloatArray]:
+    f = products(theta, design.A.T)
+    slack = np.where(active, design.t - f, 0.0)
+    G = (theta - c * products(slack, design.A)).astype(float)
+    _clear(G, dropped)
+    return G, f.astype(float)
+
+
+def products(rows: Any, M: FloatArray) -> Any:
+    """rows @ M in extended precision, a few rows of M at a time."""
+    total = np.zeros((len(rows), M.shape[1]), dtype=np.longdouble)
+    for first in range(0, len(M), PANEL):
+        part = slice(first, first + PANEL)
+        total += rows[:, part] @ M[part].astype(np.longdouble)
+    return total
+
+
+def _clear(values: FloatArray, columns: Sequence[IntArray]) -> None:
+    for mine, where in zip(values, columns, strict=True):
+        if len(where):
+            mine[where] = 0.0

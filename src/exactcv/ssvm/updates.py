@@ -89,6 +89,10 @@ class Held(Protocol):
         """-1 + c A_D H^-1 A_D' for rows of S_0 whose `row_columns` are F."""
         ...
 
+    def leaving_entries(self, one: IntArray, other: IntArray, found: FloatArray) -> FloatArray:
+        """The same for single pairs of rows of S_0, from c A H^-1 A' for them."""
+        ...
+
     def solve(self, G: FloatArray) -> FloatArray:
         """H^-1 g for each row g of G."""
         ...
@@ -125,6 +129,9 @@ class StrategyOne:
         block.flat[:: len(rows) + 1] -= 1.0
         return block
 
+    def leaving_entries(self, one: IntArray, other: IntArray, found: FloatArray) -> FloatArray:
+        return np.asarray(found - (one == other))
+
     def solve(self, G: FloatArray) -> FloatArray:
         return np.asarray(G @ self.inverse)
 
@@ -142,10 +149,10 @@ class StrategyTwo:
         self.size = len(self.rows)
         self.place = np.full(design.n, -1, dtype=np.intp)
         self.place[self.rows] = np.arange(self.size)
-        B = c * design.Q[np.ix_(self.rows, self.rows)]
+        self.across = design.gram(self.rows)  # A A_S'
+        B = c * self.across[self.rows]
         B.flat[:: self.size + 1] += 1.0
         self.inverse = inverse(B) if self.size else B
-        self.across = design.Q[:, self.rows]  # A A_S'
         self.alpha = c * (self.inverse @ design.t[self.rows])
         self.f = self.across @ self.alpha
 
@@ -160,7 +167,8 @@ class StrategyTwo:
         joining = rows[~inside]
         inner[:, ~inside] = -self.c * (self.inverse @ self.across[joining].T)
         columns: FloatArray = self.across @ inner
-        columns[:, ~inside] += self.design.Q[:, joining]
+        if len(joining):
+            columns[:, ~inside] += self.design.gram(joining)
         columns *= sqrt(self.c)
         return columns
 
@@ -174,6 +182,10 @@ class StrategyTwo:
     def leaving_block(self, rows: IntArray, F: FloatArray) -> FloatArray:
         where = self.place[rows]
         return -self.inverse[np.ix_(where, where)]
+
+    def leaving_entries(self, one: IntArray, other: IntArray, found: FloatArray) -> FloatArray:
+        # A row that is not held has place -1: what is read there is not used.
+        return np.asarray(-self.inverse[self.place[one], self.place[other]])
 
     def solve(self, G: FloatArray) -> FloatArray:
         A = self.design.A[self.rows]

@@ -67,20 +67,21 @@ CONVERGED, CANCELLED, PROVED = 0, 2, 3
 
 @dataclass
 class Counts:
-    """Steps, and rows of the kernel matrix that they needed (each costs n evaluations).
+    """Steps, and the kernel evaluations that they needed.
 
-    ``first`` and ``second``: steps of the two problems.  ``rows``: of their steps and seeds.
-    ``finish_rows``: of what follows when there is no proof at eps or the limit; solving for the
-    free coefficients counts the rows of all that are not zero, once.
+    ``first`` and ``second``: steps of the two problems.  ``evaluations``: of their steps and seeds,
+    n for each row of the kernel matrix, whether it was used before or not, as in the paper.
+    ``finish``: of what follows when there is no proof at eps or the limit; the solver counts a row
+    that it uses several times once.
     """
 
     first: int = 0
     second: int = 0
-    rows: int = 0
-    finish_rows: int = 0
+    evaluations: int = 0
+    finish: int = 0
 
     def add(self, other: Counts) -> None:
-        for name in ("first", "second", "rows", "finish_rows"):
+        for name in ("first", "second", "evaluations", "finish"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
@@ -126,14 +127,14 @@ class DualPair:
                 stopping, eps, min(self.limit, cap), self.cancel,
             )  # fmt: skip
             counts.add(Counts(first, second))
-            rows = steps_cost * first + second
-            counts.add(Counts(finish_rows=rows) if attempt else Counts(rows=rows))
+            used = self.problem.n * (steps_cost * first + second)
+            counts.add(Counts(finish=used) if attempt else Counts(evaluations=used))
             if status == CANCELLED:
                 raise Cancelled
             if status == PROVED:
                 return Outcome(wrong=bool(self.problem.y[r] * value < 0), counts=counts)
             solution = self._solve(r, moving[0], 0)
-            counts.finish_rows += int(np.count_nonzero(solution.coef))
+            counts.finish += solution.kernel_evaluations
             if solution.converged:
                 break
             moving[0] = solution.coef
@@ -141,7 +142,7 @@ class DualPair:
             eps *= 0.1 if status == CONVERGED else 1.0
         else:
             solution = self._solve(r, moving[0], 10_000_000)
-            counts.add(Counts(solution.iterations, finish_rows=steps_cost * solution.iterations))
+            counts.add(Counts(solution.iterations, finish=solution.kernel_evaluations))
         return Outcome(coef=solution.coef, intercept=solution.intercept, counts=counts)
 
     def _fixed(self, r: int) -> FloatArray:
@@ -180,7 +181,7 @@ class DualPair:
         d[:] = c[:] = self.coef
         d[r] = c[r] = 0.0
         e[:] = target - self.h + self.coef[r] * K_r
-        counts.rows += 1
+        counts.evaluations += problem.n
         if not problem.fit_intercept:
             # The part of f along phi_r goes: f(x_r) becomes zero.
             g[:] = e + fixed[6] * (target[r] - e[r])
@@ -211,7 +212,7 @@ class DualPair:
             c[i] = (upper[i] if side > 0 else lower[i]) if full else c[i] + side * step[i]
             e -= side * step[i] * self.problem.K[i]
             amount = amount - side * step[i] if full else 0.0
-            counts.rows += 1
+            counts.evaluations += self.problem.n
 
     def _solve(self, r: int, start: FloatArray, max_iter: int) -> smo.Solution:
         problem = self.problem

@@ -1,0 +1,22 @@
+cdef class Factor:
+    cdef const double[:, ::1] K
+    cdef bint constant
+    cdef readonly double top
+    cdef readonly bint updated, firm
+    cdef readonly Py_ssize_t n_factorised
+    cdef Py_ssize_t n_base, n_columns, n_changed, room
+    cdef Py_ssize_t[::1] base, place, column_of, column_rows, changed
+    cdef long long[::1] seen
+    cdef long long stamp
+    cdef double[::1] triangle, columns, inner, schur, work, z, y
+    cdef int[::1] pivots
+
+    cdef int prepare(self, const Py_ssize_t[::1] rows, Py_ssize_t size, bint few)
+    cdef void forget(self) noexcept nogil
+    cdef void solve(self, const Py_ssize_t[::1] rows, Py_ssize_t size,
+                    double* x) noexcept nogil
+    cdef Py_ssize_t _find_changes(self, const Py_ssize_t[::1] rows, Py_ssize_t size) noexcept nogil
+    cdef int _afresh(self, const Py_ssize_t[::1] rows, Py_ssize_t size)
+    cdef int _update(self) noexcept nogil
+    cdef double _entry(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil
+    cdef void _back_and_forth(self, char trans, double* x) noexcept nogil

@@ -1,0 +1,287 @@
+"""Linear systems with K_MM, for sets M that change by a few rows at a time.
+
+    G_MM x = r,    G = K + top 1 1' (with an intercept) + a ridge of 1e-12 top
+
+A set B, the base, is factorised: G_BB = U'U.  Later sets M differ from it by rows that left (R) and
+rows that came (A).  Then x on B and A, with x_R = 0, solves
+
+    [ G_BB   V ] [ x_B ]   [ r_B ]         V = [ E_R, G_BA ],    D = [ 0   0    ],
+    [ V'     D ] [ y   ] = [ g   ],                                 [ 0   G_AA ]
+
+where y holds the multipliers of x_R = 0 and then x_A, and g = (0, r_A).  With W = U'^{-1} V,
+
+    (D - W'W) y = g - W' U'^{-1} r_B,       x_B = U^{-1} (U'^{-1} r_B - W y).
+
+A changed row costs one triangular solve, kept for as long as the base is; a new base is made when
+the changes are too many to be worth it.
+"""
+
+from libc.string cimport memcmp
+
+from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dtrsm, dtrsv
+from scipy.linalg.cython_lapack cimport dpotrf, dsytrf, dsytrs
+
+import numpy as np
+
+# Added to the diagonal, relative to the largest entry there.
+cdef double RIDGE = 1e-12
+# Factorising fewer rows than this is cheaper than keeping account of what changed.
+cdef int SMALLEST = 96
+# A base is kept until this share of its rows has changed.
+cdef int SHARE = 4
+# Block size of dsytrf's workspace.
+cdef int PANEL = 32
+# A base is firm if no pivot of its factor is smaller than this, relative to ``top``.
+cdef double FIRM = 1e-10
+
+
+cdef class Factor:
+    """G_MM, ready to solve with, for a sequence of sets M.
+
+    Parameters
+    ----------
+    K : (n, n)
+    constant : bool
+        Add the largest diagonal entry to all of G (see ``_active_set.pyx`` for why).
+
+    Attributes
+    ----------
+    top : float
+        The constant that was added, or would have been.
+    updated : bool
+        Does the present set differ from the one that was factorised?
+    firm : bool
+        Is the base far from singular?
+    n_factorised : int
+    """
+
+    def __init__(self, K, bint constant):
+        n = K.shape[0]
+        self.K, self.constant = K, constant
+        self.base = np.empty(n, dtype=np.intp)
+        self.place = np.full(n, -1, dtype=np.intp)  # where in the base a row is
+        self.column_of = np.full(n, -1, dtype=np.intp)  # which column of W is its own
+        self.column_rows = np.empty(n, dtype=np.intp)
+        self.changed = np.empty(n, dtype=np.intp)
+        self.seen = np.zeros(n, dtype=np.int64)
+        self.triangle = np.empty(16 * 16)
+        self.columns = self.inner = self.schur = self.work = np.empty(1)
+        self.z, self.y = np.empty(n), np.empty(n)
+        self.pivots = np.empty(1, dtype=np.intc)
+
+    def solve_with(self, rows, rhs):
+        """x for M = ``rows``; for tests."""
+        at = np.ascontiguousarray(rows, dtype=np.intp)
+        x = np.array(rhs, dtype=float)
+        cdef double[::1] view = x
+        if self.prepare(at, len(at), True) != 0:
+            raise np.linalg.LinAlgError("G_MM is not positive definite")
+        self.solve(at, len(at), &view[0])
+        return x
+
+    cdef void forget(self) noexcept nogil:
+        """The next set is factorised, unless it is the base itself."""
+        self.room = 0
+
+    cdef int prepare(self, const Py_ssize_t[::1] rows, Py_ssize_t size, bint few):
+        """Make ready for M = rows[:size]; returns LAPACK's info, 0 if all is well.
+
+        ``few``: only few rows have changed since the last time.  Updates of a base that is nearly
+        singular (repeated rows) rarely hold when many have.
+        """
+        cdef Py_ssize_t missing
+        cdef int info
+        if size == self.n_base and not memcmp(&rows[0], &self.base[0], size * sizeof(Py_ssize_t)):
+            self.n_changed, self.updated = 0, False
+            return 0
+        if self.room > 0 and (few or self.firm):
+            with nogil:
+                missing = self._find_changes(rows, size)
+                info = self._update() if missing >= 0 else -1
+            if info == 0:
+                return 0
+        return self._afresh(rows, size)
+
+    cdef Py_ssize_t _find_changes(self, const Py_ssize_t[::1] rows,
+                                  Py_ssize_t size) noexcept nogil:
+        """List the rows that left or came; -1 if they are too many."""
+        cdef Py_ssize_t i, row
+        cdef Py_ssize_t count = 0
+        cdef Py_ssize_t missing = 0
+        self.stamp += 1
+        for i in range(size):
+            self.seen[rows[i]] = self.stamp
+        for i in range(self.n_base + size):
+            row = self.base[i] if i < self.n_base else rows[i - self.n_base]
+            if i < self.n_base:
+                if self.seen[row] == self.stamp:
+                    continue
+            elif self.place[row] >= 0:
+                continue
+            if self.column_of[row] < 0:
+                missing += 1
+                if self.n_columns + missing > self.room:
+                    return -1
+            self.changed[count] = row
+            count += 1
+        self.n_changed = count
+        return missing
+
+    cdef int _afresh(self, const Py_ssize_t[::1] rows, Py_ssize_t size):
+        """Factorise G_MM and make M the base."""
+        cdef Py_ssize_t i, j, row
+        cdef int k = <int>size
+        cdef int info
+        cdef char uplo = b'U'
+        if size * size > self.triangle.shape[0]:
+            self.triangle = np.empty((size + size // 4) ** 2)
+        with nogil:
+            for i in range(self.n_base):
+                self.place[self.base[i]] = -1
+            for i in range(self.n_columns):
+                self.column_of[self.column_rows[i]] = -1
+            self.n_base, self.n_columns, self.n_changed, self.room = size, 0, 0, 0
+            self.updated = False
+            self.n_factorised += 1
+            self.top = 0.0
+            for i in range(size):
+                self.top = max(self.top, self.K[rows[i], rows[i]])
+            if self.top == 0.0:  # every row in M is the origin of a linear kernel
+                self.top = 1.0
+            for i in range(size):
+                row = rows[i]
+                self.base[i] = row
+                self.place[row] = i
+                for j in range(i + 1):
+                    self.triangle[i * size + j] = self._entry(row, rows[j])
+            dpotrf(&uplo, &k, &self.triangle[0], &k, &info)
+            self.firm = info == 0
+            for i in range(size):
+                self.firm = self.firm and self.triangle[i * size + i] ** 2 > FIRM * self.top
+        if info != 0:
+            for i in range(size):
+                self.place[rows[i]] = -1
+            self.n_base = 0
+        elif size >= SMALLEST:
+            self._make_room()
+        return info
+
+    def _make_room(self):
+        """Memory for the changes to come."""
+        self.room = self.n_base // SHARE
+        if self.columns.shape[0] < self.room * self.n_base:
+            self.columns = np.empty(self.room * self.n_base)
+            self.inner, self.schur = np.empty(self.room**2), np.empty(self.room**2)
+            self.work = np.empty(PANEL * self.room)
+            self.pivots = np.empty(self.room, dtype=np.intc)
+
+    cdef inline double _entry(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
+        """G_ij."""
+        cdef double entry = self.K[i, j]
+        if self.constant:
+            entry += self.top
+        if i == j:
+            entry += RIDGE * self.top
+        return entry
+
+    cdef int _update(self) noexcept nogil:
+        """Columns of W for rows that have none yet, then the factor of D - W'W."""
+        cdef Py_ssize_t i, j, k, row, other
+        cdef Py_ssize_t first = self.n_columns
+        cdef double* column
+        cdef int n_base = <int>self.n_base
+        cdef int room = <int>self.room
+        cdef int n_new, n_all, size, info
+        cdef int n_work = PANEL * room
+        cdef double one = 1.0
+        cdef double zero = 0.0
+        cdef char left = b'L'
+        cdef char upper = b'U'
+        cdef char yes = b'T'
+        cdef char no = b'N'
+        self.updated = self.n_changed > 0
+        if not self.updated:
+            return 0
+        for i in range(self.n_changed):
+            row = self.changed[i]
+            if self.column_of[row] >= 0:
+                continue
+            column = &self.columns[self.n_columns * self.n_base]
+            for k in range(self.n_base):
+                column[k] = 0.0 if self.place[row] >= 0 else self._entry(self.base[k], row)
+            if self.place[row] >= 0:
+                column[self.place[row]] = 1.0
+            self.column_of[row] = self.n_columns
+            self.column_rows[self.n_columns] = row
+            self.n_columns += 1
+        n_all, n_new = <int>self.n_columns, <int>(self.n_columns - first)
+        if n_new > 0:
+            column = &self.columns[first * self.n_base]
+            dtrsm(&left, &upper, &yes, &no, &n_base, &n_new, &one, &self.triangle[0], &n_base,
+                  column, &n_base)
+            dgemm(&yes, &no, &n_all, &n_new, &n_base, &one, &self.columns[0], &n_base, column,
+                  &n_base, &zero, &self.inner[first * self.room], &room)
+        size = <int>self.n_changed
+        for i in range(self.n_changed):
+            row, k = self.changed[i], self.column_of[self.changed[i]]
+            for j in range(i + 1):
+                other = self.column_of[self.changed[j]]
+                # Column k of W'W is there down to row k only.
+                self.schur[i * size + j] = -self.inner[max(k, other) * self.room + min(k, other)]
+                if self.place[row] < 0 and self.place[self.changed[j]] < 0:
+                    self.schur[i * size + j] += self._entry(row, self.changed[j])
+        dsytrf(&upper, &size, &self.schur[0], &size, &self.pivots[0], &self.work[0], &n_work,
+               &info)
+        return info
+
+    cdef void _back_and_forth(self, char trans, double* x) noexcept nogil:
+        """x := U'^{-1} x or U^{-1} x."""
+        cdef int n_base = <int>self.n_base
+        cdef int one = 1
+        cdef char upper = b'U'
+        cdef char no = b'N'
+        dtrsv(&upper, &trans, &no, &n_base, &self.triangle[0], &n_base, x, &one)
+
+    cdef void solve(self, const Py_ssize_t[::1] rows, Py_ssize_t size,
+                    double* x) noexcept nogil:
+        """x := G_MM^{-1} x, for the M that was prepared."""
+        cdef Py_ssize_t i, k
+        cdef int n_base = <int>self.n_base
+        cdef int n_changed = <int>self.n_changed
+        cdef int one = 1
+        cdef int info
+        cdef double minus
+        cdef char upper = b'U'
+        cdef double* z = &self.z[0]
+        for k in range(self.n_base):
+            z[k] = 0.0
+        for i in range(size):
+            k = self.place[rows[i]]
+            if k >= 0:
+                z[k] = x[i]
+            else:
+                # Taken up below, where the rows that came are gone through in the same order.
+                self.seen[rows[i]] = -1 - i
+        self._back_and_forth(b'T', z)
+        if self.updated:
+            for i in range(n_changed):
+                k = self.changed[i]
+                self.y[i] = x[-1 - self.seen[k]] if self.place[k] < 0 else 0.0
+                self.y[i] -= ddot(&n_base, &self.columns[self.column_of[k] * self.n_base], &one,
+                                  z, &one)
+            dsytrs(&upper, &n_changed, &one, &self.schur[0], &n_changed, &self.pivots[0],
+                   &self.y[0], &n_changed, &info)
+            for i in range(n_changed):
+                minus = -self.y[i]
+                k = self.column_of[self.changed[i]]
+                daxpy(&n_base, &minus, &self.columns[k * self.n_base], &one, z, &one)
+        self._back_and_forth(b'N', z)
+        for i in range(size):
+            k = self.place[rows[i]]
+            if k >= 0:
+                x[i] = z[k]
+        if self.updated:
+            for i in range(n_changed):
+                k = self.changed[i]
+                if self.place[k] < 0:
+                    x[-1 - self.seen[k]] = self.y[i]

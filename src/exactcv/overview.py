@@ -1,0 +1,277 @@
+"""All that a summary, a plot or a report says of a cross-validation, as one plain object.
+
+Results over one gamma (``CVResult``), over several, and fitted estimators all give an ``Overview``
+of themselves; what is written or drawn depends on it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .exceptions import InputError, InputTypeError
+from .folds import IntArray
+from .ledger import HOW
+from .losses import FloatArray
+from .tolerances import TIE
+
+if TYPE_CHECKING:
+    from .result import CVResult
+    from .tuning import Tuned, Tuning
+
+__all__ = ["LeftOutRows", "Overview", "join", "of_result", "of_tuned", "overview"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOutRows:
+    """What became of the left-out rows at the chosen point; one entry for each (row, fold) pair.
+
+    Attributes
+    ----------
+    row : (T,) int
+    truth, predicted : (T,) int
+        Indices into the classes; predicted is -1 where a value of zero predicts neither class.
+    decision : (T,) or (T, k) or None
+        Decision values: of two classes one, positive for the second; of k classes one each.
+    """
+
+    row: IntArray
+    truth: IntArray
+    predicted: IntArray
+    decision: FloatArray | None = None
+
+    def margin(self) -> FloatArray | None:
+        """How far each pair is on the right side: negative means wrong."""
+        if self.decision is None or self.decision.ndim == 1:
+            sign = np.where(self.truth > 0, 1.0, -1.0)
+            return None if self.decision is None else sign * self.decision
+        own = np.arange(len(self.truth)), self.truth
+        others = self.decision.copy()
+        others[own] = -np.inf
+        return np.asarray(self.decision[own] - others.max(axis=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """One cross-validation over G values of gamma and L of C.
+
+    Attributes
+    ----------
+    Cs, lambdas : (L,)
+    gammas : (G,)
+        NaN where the kernel has none.
+    error, se, n_errors, at_bound, kkt, gap : (G, L)
+        As in ``CVResult``; of several classes the error is that of the votes.
+    best, one_se, chosen : (int, int)
+        Indices (gamma, C) of the least error (or the best score), of the smallest C within one
+        standard error of it (None if that was not worked out), and of the point that was taken.
+    left_out : LeftOutRows
+        At the chosen point.
+    score, scoring : (G, L) or None, str or None
+        If something else than the error was minimised: larger is better.
+    settled : dict
+        How many folds were settled in which way.
+    unresolved : int
+        How many solutions miss ``tol``.
+    """
+
+    Cs: FloatArray
+    lambdas: FloatArray
+    gammas: FloatArray
+    error: FloatArray
+    se: FloatArray
+    n_errors: IntArray
+    at_bound: FloatArray
+    kkt: FloatArray
+    gap: FloatArray
+    best: tuple[int, int]
+    one_se: tuple[int, int] | None
+    chosen: tuple[int, int]
+    left_out: LeftOutRows
+    classes: NDArray[Any]
+    n_rows: int
+    n_folds: int
+    leave_one_out: bool
+    fit_intercept: bool
+    method: str
+    loss: str
+    kernel: str = ""
+    approx: str | None = None  # how the kernel is approximated, if it is
+    scale_with_fold: bool = False
+    score: FloatArray | None = None
+    scoring: str | None = None
+    settled: dict[str, int] = field(default_factory=dict)
+    exact: bool = True
+    convex: bool = True
+    unresolved: int = 0
+    tol: float = 1e-8
+    timings: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def n_tested(self) -> int:
+        return len(self.left_out.row)
+
+    @property
+    def class_shares(self) -> FloatArray:
+        """Share of each class among the tested pairs."""
+        counts = np.bincount(self.left_out.truth, minlength=len(self.classes))
+        return np.asarray(counts / max(self.n_tested, 1))
+
+
+def overview(source: Any) -> Overview:
+    """The overview of a result, of a list of results (one a gamma), or of a fitted estimator."""
+    if isinstance(source, Overview):
+        return source
+    if hasattr(source, "_overview"):
+        found: Overview = source._overview()
+        return found
+    if isinstance(source, Sequence) and source and all(hasattr(r, "_overview") for r in source):
+        return join([r._overview() for r in source])
+    raise InputTypeError(
+        f"expected a CVResult, a list of them or a fitted SVCCV, got {type(source).__name__}"
+    )
+
+
+def of_result(result: CVResult, point: int | None = None) -> Overview:
+    """The overview of one result; ``point`` is the grid point taken, by default ``best``."""
+    taken = result.best if point is None else range(len(result.Cs))[point]
+    certificate = result.certificate
+    return Overview(
+        Cs=result.Cs,
+        lambdas=result.lambdas,
+        gammas=np.array([np.nan if result.gamma is None else result.gamma]),
+        error=result.error[None],
+        se=result.se[None],
+        n_errors=result.n_errors[None],
+        at_bound=result.at_bound[None],
+        kkt=certificate.kkt[None],
+        gap=certificate.gap[None],
+        best=(0, result.best),
+        one_se=(0, result.one_se),
+        chosen=(0, taken),
+        left_out=_left_out(result, taken),
+        classes=result.classes,
+        n_rows=len(result.y),
+        n_folds=result.fold_error.shape[1],
+        leave_one_out=result.leave_one_out,
+        fit_intercept=result.fit_intercept,
+        method=result.method,
+        loss=result.loss,
+        kernel=result.kernel,
+        approx=approximation(result),
+        scale_with_fold=result.scale_with_fold,
+        settled={name: result.stats.get(name, 0) for name in HOW},
+        exact=certificate.exact,
+        convex=certificate.convex,
+        unresolved=len(certificate.unresolved),
+        tol=certificate.tol,
+        timings=dict(result.timings),
+    )
+
+
+def approximation(result: CVResult) -> str | None:
+    """How the kernel is approximated, in words."""
+    if result.approx is None:
+        return None
+    return f"{result.approx}, {result.feature_map.n_components} components"
+
+
+def _left_out(result: CVResult, l: int) -> LeftOutRows:
+    truth = (result.y[result.test_row] > 0).astype(np.intp)
+    wrong, decision = result.pair_wrong[l], None
+    predicted = np.where(wrong, 1 - truth, truth)
+    if result.pair_decision is not None:
+        decision = result.pair_decision[l]
+        predicted[np.abs(decision) <= TIE] = -1
+    return LeftOutRows(row=result.test_row, truth=truth, predicted=predicted, decision=decision)
+
+
+def of_tuned(
+    tuning: Tuning, tuned: Tuned, *, left_out: LeftOutRows, n_rows: int, seconds: float
+) -> Overview:
+    """The overview of a tuned estimator; ``left_out`` at the chosen point."""
+    certificate, curves = tuned.certificate, tuned.curves
+    by_curve = {
+        name: np.array([getattr(curve, name) for curve in curves])
+        for name in ("error", "se", "n_errors", "at_bound")
+    }
+    figures = {
+        name: getattr(certificate, name).reshape(tuned.score.shape) for name in ("kkt", "gap")
+    }
+    scoring = None if tuning.scorer.call is None else tuning.scorer.name
+    kernel = tuning.kernels[0].name
+    return Overview(
+        Cs=tuning.grid.Cs,
+        lambdas=tuning.grid.lambdas,
+        gammas=tuned.gammas,
+        best=tuned.best,
+        one_se=tuned.one_se,
+        chosen=(tuned.kernel, tuned.point),
+        left_out=left_out,
+        classes=tuning.classes,
+        n_rows=n_rows,
+        n_folds=len(tuning.folds),
+        leave_one_out=tuning.folds.leave_one_out,
+        fit_intercept=tuning.fit_intercept,
+        method=tuning.method,
+        loss=tuning.loss,
+        kernel=kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable"),
+        scale_with_fold=tuning.grid.scale_with_fold,
+        score=None if scoring is None else tuned.score,
+        scoring=None if scoring is None else getattr(scoring, "__name__", str(scoring)),
+        settled={name: sum(curve.stats[name] for curve in curves) for name in HOW},
+        exact=certificate.exact,
+        convex=certificate.convex,
+        unresolved=len(certificate.unresolved),
+        tol=certificate.tol,
+        timings={"total": seconds},
+        **by_curve,
+        **figures,
+    )
+
+
+def join(parts: Sequence[Overview]) -> Overview:
+    """One overview of runs that differ in gamma alone."""
+    first = parts[0]
+    for part in parts[1:]:
+        if not (np.array_equal(part.Cs, first.Cs) and part.n_tested == first.n_tested):
+            raise InputError("the results differ in more than gamma: use the same Cs and folds")
+    order = np.argsort([part.gammas[0] for part in parts], kind="stable")
+    parts = [parts[k] for k in order]
+    stacked: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("gammas", "error", "se", "n_errors", "at_bound", "kkt", "gap")
+    }
+    best = _least(parts)
+    g = best[0]
+    return replace(
+        parts[g],
+        best=best,
+        one_se=_moved(parts[g].one_se, g),
+        chosen=(g, parts[g].chosen[1]),
+        settled={name: sum(part.settled[name] for part in parts) for name in first.settled},
+        exact=all(part.exact for part in parts),
+        convex=all(part.convex for part in parts),
+        unresolved=sum(part.unresolved for part in parts),
+        timings={name: sum(part.timings[name] for part in parts) for name in first.timings},
+        **stacked,
+    )
+
+
+def _moved(point: tuple[int, int] | None, g: int) -> tuple[int, int] | None:
+    return None if point is None else (g, point[1])
+
+
+def _least(parts: Sequence[Overview]) -> tuple[int, int]:
+    """The least error of all; points with unresolved solutions last, then the smallest C."""
+    keys = []
+    for g, part in enumerate(parts):
+        l = part.best[1]
+        short = not max(part.kkt[0, l], part.gap[0, l]) <= part.tol
+        keys.append((short, float(part.error[0, l]), float(part.Cs[l]), g))
+    g = min(keys)[-1]
+    return g, parts[g].best[1]

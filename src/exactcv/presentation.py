@@ -1,0 +1,56 @@
+"""``summary`` and ``plot`` for whatever has an overview of itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from .overview import Overview
+
+__all__ = ["Presented"]
+
+
+class Presented:
+    """A mixin for results and estimators; they say what there is to show in ``_overview``."""
+
+    def _overview(self) -> Overview:
+        raise NotImplementedError
+
+    def summary(self) -> str:
+        """What was chosen, how sure it is, and what would mislead, in words.
+
+        Examples
+        --------
+        >>> import exactcv
+        >>> X, y = exactcv.datasets.make_mixture(40, 4, random_state=0)
+        >>> print(exactcv.cross_validate(X, y, lambdas=5).summary())  # doctest: +ELLIPSIS
+        Leave-one-out over 5 grid points, 40 folds, method 'exact'.
+        least error: ...
+        """
+        from .report import summary
+
+        return summary(self)
+
+    def plot(self, kind: str = "error", *, ax: Axes | None = None, **options: Any) -> Any:
+        """Draw one of the plots (needs matplotlib).
+
+        Parameters
+        ----------
+        kind : {"error", "heatmap", "decision", "roc"}
+            The error curve with its standard error, the chosen point and that of the 1-SE rule;
+            the error over gamma and C; the left-out decision values by class; their ROC curve.
+        ax : Axes, optional
+            New ones if not given.
+        **options :
+            For the display's own ``plot``.
+
+        Returns
+        -------
+        Display
+            The drawing: ``ax_``, ``figure_`` and its artists.
+        """
+        from .displays import draw
+
+        return draw(self, kind, ax=ax, **options)

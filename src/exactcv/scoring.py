@@ -1,0 +1,236 @@
+"""Any scikit-learn scorer on left-out values, pooled over all folds.
+
+Leave-one-out tests one row a fold, where an AUC or a correlation has no meaning; so all left-out
+values are put together first and scored once.  A stand-in classifier hands the stored values to the
+scorer, which needs to know nothing of this: ``predict`` gives the left-out labels,
+``decision_function`` the left-out decision values, and ``predict_proba`` sigmoid probabilities.
+
+The probabilities come from sigmoids (``calibration.py``) fitted to the same left-out values that
+are then scored.  The values are honest, but the two parameters of each sigmoid have seen them, so
+log-loss and Brier score are too good by about two parameters' worth: a matter of 1/n.
+"""
+
+from __future__ import annotations
+
+import inspect
+import numbers
+import warnings
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import check_scoring, get_scorer
+
+from .calibration import Sigmoid, couple, fit_sigmoid
+from .exceptions import InputError, InputTypeError
+from .folds import IntArray
+from .losses import FloatArray
+from .one_vs_one import ovo_columns, ovr_columns
+
+__all__ = ["LeftOut", "Scorer", "fit_sigmoids", "jackknife_se", "read_scoring", "shaped"]
+
+# Parts of the data that are set aside in turn to see how much a score varies.
+JACKKNIFE_PARTS = 20
+
+Score = Callable[..., float]
+
+
+class Scorer:
+    """What ``scoring`` stands for.
+
+    Attributes
+    ----------
+    call : callable or None
+        None for plain accuracy, which needs no scorer.
+    labels_only : bool
+        Is the left-out label all that it asks for?
+    """
+
+    def __init__(self, scoring: Any, call: Score | None):
+        self.name = scoring
+        self.call = call
+        wanted = getattr(call, "_response_method", None)
+        self.labels_only = call is None or wanted in ("predict", ("predict",))
+
+    def takes_weights(self) -> bool:
+        """Can the scorer use sample weights?"""
+        target: Any = getattr(self.call, "_score_func", self.call)
+        try:
+            names = inspect.signature(target).parameters
+        except (TypeError, ValueError):
+            return False
+        return "sample_weight" in names
+
+
+def read_scoring(scoring: Any) -> Scorer:
+    """The scorer of a name, a callable (estimator, X, y), or None for accuracy."""
+    if scoring is None or (isinstance(scoring, str) and scoring == "accuracy"):
+        return Scorer("accuracy", None)
+    if isinstance(scoring, str):
+        try:
+            return Scorer(scoring, get_scorer(scoring))
+        except (ValueError, KeyError) as error:
+            raise InputError(
+                f"scoring={scoring!r} is not known; see sklearn.metrics.get_scorer_names()"
+            ) from error
+    if callable(scoring):
+        try:
+            return Scorer(scoring, check_scoring(_Anything(), scoring))
+        except ValueError as error:
+            raise InputError(f"scoring cannot be used: {error}") from error
+    raise InputTypeError(
+        f"scoring must be a name, a callable scorer(estimator, X, y) or None, got {scoring!r}; "
+        "several scores at once are not offered"
+    )
+
+
+class _Anything(BaseEstimator):
+    """What ``check_scoring`` wants to see."""
+
+    def fit(self, X: Any, y: Any) -> _Anything:
+        return self
+
+
+class LeftOut(ClassifierMixin, BaseEstimator):
+    """A fitted classifier that knows its left-out values by heart, whatever X it is shown.
+
+    Parameters
+    ----------
+    classes : (k,)
+    codes, labels : (T,)
+        True and predicted class numbers.
+    decision : (T, P) or None
+        Pair decisions, positive for the second class.
+    weight : (T,)
+    shape : {"ovr", "ovo"}
+    """
+
+    def __init__(
+        self,
+        classes: Any = None,
+        codes: Any = None,
+        labels: Any = None,
+        decision: Any = None,
+        weight: Any = None,
+        shape: str = "ovr",
+    ):
+        self.classes = classes
+        self.codes = codes
+        self.labels = labels
+        self.decision = decision
+        self.weight = weight
+        self.shape = shape
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        return np.asarray(self.classes)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, X: Any, y: Any) -> LeftOut:
+        """Nothing to learn."""
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        self._check(X)
+        return self.classes_[self.labels]
+
+    def decision_function(self, X: Any) -> FloatArray:
+        self._check(X)
+        return shaped(self.decision, len(self.classes_), self.shape)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        self._check(X)
+        return self._probabilities
+
+    @cached_property
+    def _probabilities(self) -> FloatArray:
+        sigmoids = fit_sigmoids(self.decision, self.codes, len(self.classes_), self.weight)
+        return probabilities(self.decision, sigmoids, len(self.classes_))
+
+    def _check(self, X: Any) -> None:
+        if np.shape(X)[0] != len(self.codes):
+            raise InputError(
+                f"the scorer asks for {np.shape(X)[0]} rows, but left-out values exist for the "
+                f"{len(self.codes)} tested rows as a whole; a scorer must use X as it is given"
+            )
+
+    def part(self, chosen: Any) -> LeftOut:
+        """The same for some of the tests."""
+        decision = None if self.decision is None else self.decision[chosen]
+        parts = (self.codes[chosen], self.labels[chosen], decision, self.weight[chosen])
+        return LeftOut(self.classes, *parts, self.shape)
+
+    def score_with(self, scorer: Scorer, X: Any, arguments: dict[str, Any]) -> float:
+        """The pooled score; NaN where it is not defined."""
+        if scorer.call is None:
+            return float(np.average(self.labels == self.codes, weights=self.weight))
+        try:
+            value: Any = scorer.call(self, X, self.classes_[self.codes], **arguments)
+        except InputError:
+            raise
+        except (TypeError, ValueError, AttributeError) as error:
+            raise InputError(
+                f"scoring={scorer.name!r} failed on left-out values: {error}"
+            ) from error
+        if not isinstance(value, numbers.Real):
+            raise InputTypeError(f"scoring={scorer.name!r} gave {value!r}; it must give a number")
+        return float(value)
+
+
+def shaped(decision: FloatArray, n_classes: int, shape: str) -> FloatArray:
+    """Pair decisions as ``decision_function`` shows them: one column if there are two classes."""
+    if n_classes == 2:
+        return np.asarray(decision[..., 0])
+    return ovr_columns(decision, n_classes) if shape == "ovr" else ovo_columns(decision)
+
+
+def fit_sigmoids(
+    decision: FloatArray, codes: IntArray, n_classes: int, weight: FloatArray
+) -> list[Sigmoid]:
+    """One sigmoid a pair, from the left-out values of the rows of its two classes."""
+    sigmoids = []
+    first, second = np.triu_indices(n_classes, 1)
+    for p, (a, b) in enumerate(zip(first, second, strict=True)):
+        mine = (codes == a) | (codes == b)
+        sigmoids.append(fit_sigmoid(decision[mine, p], codes[mine] == b, weight[mine]))
+    return sigmoids
+
+
+def probabilities(decision: FloatArray, sigmoids: list[Sigmoid], n_classes: int) -> FloatArray:
+    """Class probabilities (n, k) from pair decisions (n, P)."""
+    pairwise = np.column_stack([s(decision[:, p]) for p, s in enumerate(sigmoids)])
+    if n_classes == 2:
+        return np.column_stack([1.0 - pairwise[:, 0], pairwise[:, 0]])
+    return couple(pairwise, n_classes)
+
+
+def jackknife_se(
+    left_out: LeftOut, scorer: Scorer, X: Any, arguments: dict[str, Any], folds_of: IntArray
+) -> float:
+    """How much a pooled score would vary: the delete-a-part jackknife over groups of folds.
+
+    With s_j the score without part j of g, sqrt((g - 1) / g sum_j (s_j - mean s)^2).
+    """
+    n_parts = min(JACKKNIFE_PARTS, int(folds_of.max()) + 1)
+    if n_parts < 2:
+        return float("nan")
+    scores = []
+    for part in range(n_parts):
+        chosen = np.flatnonzero(folds_of % n_parts != part)
+        own = {name: value[chosen] for name, value in arguments.items()}
+        scores.append(left_out.part(chosen).score_with(scorer, X[chosen], own))
+    spread = np.asarray(scores) - np.mean(scores)
+    return float(np.sqrt((n_parts - 1) / n_parts * (spread @ spread)))
+
+
+def warn_of_weights(scorer: Scorer) -> None:
+    warnings.warn(
+        f"scoring={scorer.name!r} takes no sample_weight: its scores are unweighted",
+        UserWarning,
+        stacklevel=4,
+    )

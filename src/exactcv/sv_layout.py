@@ -1,0 +1,71 @@
+"""Support vectors and coefficients in the layout of scikit-learn's ``SVC``.
+
+Support vectors are sorted by class.  With two classes ``dual_coef_`` has one row, positive for the
+second class.  With k classes it has k - 1 rows, and the signs are LIBSVM's: positive for the first
+class of a pair.  A support vector of class i has its coefficient against class j in row j if j < i,
+else in row j - 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from .folds import IntArray
+from .losses import FloatArray
+from .one_vs_one import PairFit
+
+__all__ = ["Layout", "layout", "pair_decisions"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """``support`` counts rows as the pairs do; ``n_support`` is the number for each class."""
+
+    support: IntArray
+    n_support: IntArray
+    dual_coef: FloatArray
+    intercept: FloatArray
+
+
+def layout(fits: tuple[PairFit, ...], l: int, codes: IntArray) -> Layout:
+    """The full-data models of all pairs at grid point l."""
+    n_classes, n = int(codes.max()) + 1, len(codes)
+    used = np.zeros(n, dtype=bool)
+    for fit in fits:
+        used[fit.rows] |= fit.coef[l] != 0.0
+    support = np.flatnonzero(used)
+    support = support[np.argsort(codes[support], kind="stable")]
+    intercept = np.array([fit.intercept[l] for fit in fits])
+    n_support = np.bincount(codes[support], minlength=n_classes)
+    dual = np.zeros((n_classes - 1, n))
+    for fit in fits:
+        of_first = codes[fit.rows] == fit.first
+        dual[fit.second - 1, fit.rows[of_first]] = fit.coef[l, of_first]
+        dual[fit.first, fit.rows[~of_first]] = fit.coef[l, ~of_first]
+    sign = 1.0 if n_classes == 2 else -1.0
+    return Layout(support, n_support.astype(np.int32), sign * dual[:, support], sign * intercept)
+
+
+def pair_decisions(
+    K: FloatArray, dual_coef: FloatArray, n_support: IntArray, intercept: FloatArray
+) -> FloatArray:
+    """Decision values of all pairs, (m, P), positive for the second class; K is (m, n_SV).
+
+    Examples
+    --------
+    >>> pair_decisions(np.eye(2), np.array([[-1.0, 1.0]]), np.array([1, 1]), np.array([0.5]))
+    array([[-0.5],
+           [ 1.5]])
+    """
+    n_classes = len(n_support)
+    if n_classes == 2:
+        return np.asarray(K @ dual_coef.T + intercept)
+    ends = np.concatenate([[0], np.cumsum(n_support)])
+    columns = []
+    for a, b in combinations(range(n_classes), 2):
+        first, second = slice(ends[a], ends[a + 1]), slice(ends[b], ends[b + 1])
+        columns.append(K[:, first] @ dual_coef[b - 1, first] + K[:, second] @ dual_coef[a, second])
+    return -(np.column_stack(columns) + intercept)

@@ -1,0 +1,579 @@
+"""``SVCCV``: a kernel SVM that tunes itself, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import numbers
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import get_scorer
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    get_routing_for_object,
+    process_routing,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import inputs
+from .certificate import warn_if_short
+from .exceptions import InputError, InputTypeError, Interrupted
+from .folds import Folds, make_folds
+from .kernels import Kernel, kernel_between
+from .losses import FloatArray
+from .memory import check_memory
+from .methods import check_loss, check_support, get_method
+from .one_vs_one import most_votes, ovo_columns, votes_of
+from .overview import LeftOutRows, Overview, of_tuned
+from .parallel import Workers
+from .presentation import Presented
+from .scoring import Scorer, fit_sigmoids, probabilities, read_scoring, shaped, warn_of_weights
+from .sv_layout import layout, pair_decisions
+from .tuning import Curve, Tuned, Tuning, count_by_weight
+from .validate import check_options
+
+__all__ = ["SVCCV"]
+
+# Kernel values between new rows and support vectors held at a time.
+PREDICT_ENTRIES = 1 << 23
+
+
+class SVCCV(Presented, ClassifierMixin, BaseEstimator):
+    """Kernel support vector classifier tuned by exact cross-validation.
+
+    Every point of the grid (C, and gamma if it is a list) is cross-validated exactly, over all
+    folds, at about the price of fitting the path; the best becomes the model.  Several classes are
+    split into pairs, as in scikit-learn's ``SVC``, and the left-out votes are exact too.
+
+    Parameters
+    ----------
+    Cs, lambdas : array-like or float, optional
+        The grid, one or the other, as in ``exactcv.cross_validate``: C = 1 / (2 n lambda), where n
+        counts the rows of all classes, each by its sample weight.  One C serves all pairs of
+        classes.  The default is 50 lambdas from e^6 to e^-6.
+    kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"} or callable
+    gamma : float, "median", "scale", "auto", or a list of these
+        A list is a grid.  The rules are worked out once, from all rows.
+    degree, coef0 : int, float
+        For "poly" and "sigmoid".
+    loss : {"hinge", "squared_hinge", "logistic", "squared"}
+        Which losses a method has: ``exactcv.methods()``.
+    cv : "loo", int, splitter or iterable
+        As in ``exactcv.cross_validate``.
+    scoring : str, callable or None
+        What to maximise: any scikit-learn scorer; None is accuracy.  It is worked out once, on the
+        left-out values of all folds put together, so that leave-one-out works with AUC, MCC or
+        log-loss.  Scorers of probabilities see those of sigmoids fitted to these same values.
+    select : {"min", "1se"}
+        "min": the best score; among equals the smallest C, then the smallest gamma.  "1se": with
+        the gamma of the best, the smallest C whose score is within one standard error of it (for
+        scorers other than accuracy by a jackknife over up to 20 groups of folds).
+    class_weight : dict or "balanced", optional
+        Multiplies the sample weights in training.  "balanced" is n / (k n_class), weighted.
+    fit_intercept : bool
+    probability : bool
+        Offer ``predict_proba``: sigmoids fitted to the exact left-out decision values at the chosen
+        point, coupled if there are several classes.  It may disagree with ``predict`` near 1/2.
+    decision_function_shape : {"ovr", "ovo"}
+        As in ``SVC``; with two classes there is one value a row.
+    method : str
+        See ``exactcv.methods()``.
+    store_cv_results : bool
+        Keep all left-out decision values in ``cv_results_["decision"]``.
+    n_jobs : int, optional
+        Threads; -1 is all processors.  The result does not depend on it.
+    tol : float
+        What the KKT violation and the duality gap of every solution must meet.
+    random_state : int, RandomState or None
+        For an int ``cv``.
+    verbose : int
+        Above 0: show on standard error how far the search is, as ``progress`` of
+        ``exactcv.cross_validate`` does.
+
+    Attributes
+    ----------
+    C_, lambda_, gamma_ : float
+        The chosen point; ``gamma_`` is None for kernels without gamma.
+    best_score_, best_index_ : float, int
+        Its score, and its place in ``cv_results_``.
+    cv_results_ : dict of arrays
+        One entry a grid point, C after C for each gamma: ``param_C``, ``param_gamma``, ``params``,
+        ``lambda``, ``mean_test_score``, ``se_test_score`` (NaN where it was not worked out),
+        ``rank_test_score``, ``error`` and ``se`` (left-out error, weighted), ``n_errors`` (number
+        of wrong tests), ``at_bound`` (share of coefficients at their bound), ``kkt``, ``gap``; with
+        ``store_cv_results`` also ``decision``, (grid, n) or for several classes (grid, n, pairs)
+        with the signs of "ovo": the mean if several folds test a row, NaN if none does.
+    certificate_ : Certificate
+        ``kkt`` and ``gap`` follow ``cv_results_``: the worst over folds and pairs.
+    classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_ :
+        As in ``SVC``.
+    n_features_in_, feature_names_in_ :
+        As everywhere in scikit-learn.
+
+    Notes
+    -----
+    A row of weight 0 is as good as absent: it takes no part in gamma, folds, training or counting.
+    A row of integer weight w counts as w copies, which a fold leaves out together.
+
+    Ctrl-C during ``fit`` raises ``exactcv.Interrupted`` (a KeyboardInterrupt) as soon as the folds
+    at work have stopped.  If some gammas are done by then, the estimator has been fitted to the
+    best of them; it is also the ``partial`` of the exception.
+
+    Examples
+    --------
+    >>> import exactcv
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = exactcv.SVCCV(Cs=[0.1, 1.0, 10.0], gamma=[0.1, 1.0]).fit(X, y)
+    >>> model.C_, float(model.gamma_), round(model.best_score_, 3), model.certificate_.exact
+    (1.0, 0.1, 0.973, True)
+    >>> model.predict(X[:3])
+    array([0, 0, 0])
+    """
+
+    def __init__(
+        self,
+        *,
+        Cs: Any = None,
+        lambdas: Any = None,
+        kernel: Any = "rbf",
+        gamma: Any = "median",
+        degree: int = 3,
+        coef0: float = 0.0,
+        loss: str = "hinge",
+        cv: Any = "loo",
+        scoring: Any = None,
+        select: str = "min",
+        class_weight: Any = None,
+        fit_intercept: bool = True,
+        probability: bool = False,
+        decision_function_shape: str = "ovr",
+        method: str = "exact",
+        store_cv_results: bool = False,
+        n_jobs: int | None = None,
+        tol: float = 1e-8,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.Cs = Cs
+        self.lambdas = lambdas
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.loss = loss
+        self.cv = cv
+        self.scoring = scoring
+        self.select = select
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.probability = probability
+        self.decision_function_shape = decision_function_shape
+        self.method = method
+        self.store_cv_results = store_cv_results
+        self.n_jobs = n_jobs
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---- fitting ------------------------------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **params: Any
+    ) -> SVCCV:
+        """Cross-validate the grid and fit the chosen point.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n, p)
+            With ``kernel="precomputed"`` the (n, n) kernel matrix.
+        y : array-like of shape (n,)
+            Labels of two or more classes, of any type that can be sorted.
+        sample_weight, groups : array-like of shape (n,), optional
+            Groups go to the splitter.  With metadata routing on, the scorer gets the weights only
+            if it asks for them; with routing off it always does, if it can use them.
+        **params :
+            More for the splitter or the scorer; needs scikit-learn's metadata routing.
+        """
+        start = perf_counter()
+        scorer = self._check_settings()
+        X, y = self._read_rows(X, y)
+        n = X.shape[0]
+        weight = inputs.read_sample_weight(sample_weight, n)
+        keep = np.flatnonzero(weight > 0)
+        groups = inputs.read_groups(groups, n)
+        split_with, score_with = self._route(sample_weight, groups, params, scorer)
+        tuning = self._prepare(X, y, weight, keep, scorer, split_with, score_with)
+        n_threads, finish = (
+            inputs.check_n_threads(self.n_jobs),
+            partial(self._finish, tuning, X, keep),
+        )
+        try:
+            with Workers(n_threads) as workers:
+                finish(tuning.curves(workers), workers, start)
+        except Interrupted as stop:
+            if not stop.partial:
+                raise Interrupted("interrupted before the first gamma was done") from stop
+            with Workers(n_threads) as workers:  # the others were told to stop
+                finish(stop.partial, workers, start)
+            raise Interrupted(
+                f"interrupted with {len(stop.partial)} of {len(tuning.kernels)} gammas done; the "
+                "estimator is fitted to the best of them, and is the `partial` of this exception",
+                self,
+            ) from stop
+        warn_if_short(self.certificate_, self.cv_results_["param_C"], tuning.n_solutions)
+        return self
+
+    def _finish(
+        self,
+        tuning: Tuning,
+        X: Any,
+        keep: NDArray[np.intp],
+        curves: list[Curve],
+        workers: Workers,
+        start: float,
+    ) -> None:
+        """Choose among the curves and keep what belongs to the choice."""
+        tuned = tuning.choose(curves, workers)
+        if np.isnan(tuned.score).all():
+            raise InputError(f"scoring={self.scoring!r} is NaN at every grid point")
+        self._keep_results(tuning, tuned, keep, X.shape[0])
+        self._keep_model(tuning, tuned, X, keep)
+        decision = tuned.chosen.decision
+        values = None if decision is None else decision[tuned.point]
+        if self.probability:
+            left_out = tuning.left_out_at(tuned.chosen, tuned.point, workers)
+            values = left_out.decision
+            self._sigmoids = fit_sigmoids(
+                values, left_out.codes, len(self.classes_), left_out.weight
+            )
+        rows = tuning.folds.pair_rows
+        self._shown = of_tuned(
+            tuning,
+            tuned,
+            left_out=LeftOutRows(
+                row=keep[rows],
+                truth=tuning.codes[rows],
+                predicted=tuned.chosen.labels[tuned.point].astype(np.intp),
+                decision=None if values is None else shaped(values, len(self.classes_), "ovr"),
+            ),
+            n_rows=X.shape[0],
+            seconds=perf_counter() - start,
+        )
+
+    def _overview(self) -> Overview:
+        check_is_fitted(self, "_shown")
+        return self._shown
+
+    def _check_settings(self) -> Scorer:
+        """What does not depend on the data."""
+        get_method(self.method)
+        check_loss(self.method, self.loss)
+        inputs.check_choice("select", self.select, ("min", "1se"))
+        shapes = ("ovr", "ovo")
+        inputs.check_choice("decision_function_shape", self.decision_function_shape, shapes)
+        inputs.check_flag("probability", self.probability)
+        inputs.check_flag("store_cv_results", self.store_cv_results)
+        inputs.check_positive("tol", self.tol)
+        inputs.check_seed(self.random_state)
+        return read_scoring(self.scoring)
+
+    def _read_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """X (sparse stays sparse) and the labels, in scikit-learn's way but with our errors."""
+        try:
+            X, y = validate_data(
+                self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
+            )
+            check_classification_targets(y)
+        except TypeError as error:
+            raise InputTypeError(str(error)) from error
+        except ValueError as error:
+            raise InputError(str(error)) from error
+        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+            raise InputError(
+                "with kernel='precomputed' X is the kernel matrix and must be square, "
+                f"got {X.shape}"
+            )
+        return X, y
+
+    def _route(
+        self, sample_weight: Any, groups: Any, params: dict[str, Any], scorer: Scorer
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the splitter and the scorer get besides X and y, one entry a row."""
+        if _routing_enabled():
+            given = {"sample_weight": sample_weight, "groups": groups, **params}
+            routed = process_routing(self, "fit", **given)
+            return dict(routed.splitter.split), dict(routed.scorer.score)
+        if params:
+            raise InputTypeError(
+                f"fit() got {sorted(params)}; parameters other than sample_weight and groups need "
+                "scikit-learn's metadata routing: sklearn.set_config(enable_metadata_routing=True)"
+            )
+        to_scorer = {}
+        if sample_weight is not None and scorer.call is not None:
+            if scorer.takes_weights():
+                to_scorer["sample_weight"] = sample_weight
+            else:
+                warn_of_weights(scorer)
+        return ({} if groups is None else {"groups": groups}), to_scorer
+
+    def _prepare(
+        self,
+        X: Any,
+        y: Any,
+        weight: FloatArray,
+        keep: NDArray[np.intp],
+        scorer: Scorer,
+        split_with: dict[str, Any],
+        score_with: dict[str, Any],
+    ) -> Tuning:
+        """Everything checked, and the rows that count."""
+        n = X.shape[0]
+        extra = 8 * n * X.shape[1] if sparse.issparse(X) else 0
+        check_memory(len(keep), None, extra_bytes=extra)
+        labels, self.classes_, codes = inputs.encode_labels(y[keep], len(keep))
+        if len(self.classes_) < 2:
+            raise InputError(
+                f"y has one class only, {self.classes_[0]!r}"
+                + (", among the rows with positive weight" if len(keep) < n else "")
+                + "; a classifier needs rows of two classes or more"
+            )
+        used = weight[keep]
+        counts = np.bincount(codes, weights=used)
+        factors = inputs.class_factors(self.class_weight, counts, self.classes_)
+        in_training = inputs.times_class_weight(used, factors, codes, self.classes_)
+        grid = inputs.make_grid(self.Cs, self.lambdas, float(used.sum()))
+        rows = X[keep][:, keep] if self.kernel == "precomputed" else X[keep]
+        split_with = {name: _rows_of(value, keep, n) for name, value in split_with.items()}
+        folds = self._folds(rows, labels, keep, n, split_with)
+        inputs.check_training_parts(folds, codes, self.classes_, in_training)
+        check_support(self.method, folds, self.fit_intercept, self.loss)
+        return Tuning(
+            X=np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows),
+            shown=rows,
+            codes=codes,
+            classes=self.classes_,
+            sample_weight=used,
+            weight=in_training,
+            folds=count_by_weight(folds, grid, used),
+            grid=grid,
+            kernels=self._kernels(),
+            scorer=scorer,
+            score_arguments={k: _rows_of(v, keep, n) for k, v in score_with.items()},
+            select=self.select,
+            method=self.method,
+            loss=self.loss,
+            fit_intercept=inputs.check_flag("fit_intercept", self.fit_intercept),
+            tol=float(self.tol),
+            shape=self.decision_function_shape,
+            options=check_options(self.method, None),
+            keep_decision=self.store_cv_results,
+            show_progress=bool(self.verbose),
+        )
+
+    def _kernels(self) -> list[Kernel]:
+        """One kernel for each gamma."""
+        gammas = self.gamma
+        if not isinstance(gammas, (list, tuple, np.ndarray)):
+            gammas = [gammas]
+        if len(gammas) == 0:
+            raise InputError("gamma is an empty list; give a number, a rule or a list of these")
+        gammas = [g.item() if isinstance(g, np.generic) else g for g in gammas]
+        made = [inputs.check_kernel(self.kernel, g, self.degree, self.coef0) for g in gammas]
+        if len(made) > 1 and not made[0].uses_gamma:
+            raise InputError(f"kernel={self.kernel!r} has no gamma, but gamma is a list")
+        return made
+
+    def _folds(
+        self,
+        X: Any,
+        labels: NDArray[Any],
+        keep: NDArray[np.intp],
+        n: int,
+        split_with: dict[str, Any],
+    ) -> Folds:
+        """Folds of the rows that count; row numbers that the user gave are renumbered."""
+        cv = self.cv
+        is_pairs = not (
+            cv is None or isinstance(cv, (str, numbers.Integral)) or hasattr(cv, "split")
+        )
+        if len(keep) < n and is_pairs:
+            return _without(make_folds(cv, None, np.zeros(n)), keep)
+        groups = split_with.pop("groups", None)
+        return make_folds(cv, X, labels, groups, self.random_state, **split_with)
+
+    # ---- what is kept -------------------------------------------------------------------------
+
+    def _keep_results(self, tuning: Tuning, tuned: Tuned, keep: NDArray[np.intp], n: int) -> None:
+        n_kernels, n_points = tuned.score.shape
+        score = tuned.score.ravel()
+        self.certificate_ = tuned.certificate
+        Cs = np.tile(tuning.grid.Cs, n_kernels)
+        gammas = np.repeat(tuned.gammas, n_points)
+        has_gamma = tuning.kernels[0].uses_gamma
+        pairs = zip(Cs.tolist(), gammas.tolist(), strict=True)
+        ranked = np.round(np.where(np.isnan(score), -np.inf, score), 12)
+        results: dict[str, Any] = {
+            "params": [{"C": C, "gamma": g} if has_gamma else {"C": C} for C, g in pairs],
+            "param_C": Cs,
+            "param_gamma": gammas,
+            "lambda": np.tile(tuning.grid.lambdas, n_kernels),
+            "mean_test_score": score,
+            "se_test_score": tuned.se.ravel(),
+            "rank_test_score": 1 + (ranked[:, None] < ranked).sum(axis=1).astype(np.int32),
+        }
+        for name in ("error", "se", "n_errors", "at_bound"):
+            results[name] = tuned.stacked(name)
+        results |= {"kkt": self.certificate_.kkt, "gap": self.certificate_.gap}
+        if self.store_cv_results:
+            results["decision"] = self._by_row(tuning, tuned.stacked("decision"), keep, n)
+        self.cv_results_ = results
+        self.best_index_ = tuned.kernel * n_points + tuned.point
+        self.best_score_ = float(score[self.best_index_])
+        self.C_ = float(Cs[self.best_index_])
+        self.lambda_ = float(results["lambda"][self.best_index_])
+        self.gamma_ = tuned.chosen.gamma
+
+    def _by_row(
+        self, tuning: Tuning, decision: FloatArray, keep: NDArray[np.intp], n: int
+    ) -> FloatArray:
+        """Left-out decision values by row instead of by test."""
+        tested = keep[tuning.folds.pair_rows]
+        counts = np.bincount(tested, minlength=n)
+        sums = np.zeros((n, len(decision), decision.shape[-1]))
+        np.add.at(sums, tested, decision.transpose(1, 0, 2))
+        with np.errstate(invalid="ignore"):
+            mean = (sums / counts[:, None, None]).transpose(1, 0, 2)
+        return mean[..., 0] if len(self.classes_) == 2 else ovo_columns(mean)
+
+    def _keep_model(self, tuning: Tuning, tuned: Tuned, X: Any, keep: NDArray[np.intp]) -> None:
+        found = layout(tuned.chosen.fits, tuned.point, tuning.codes)
+        self.support_ = keep[found.support].astype(np.int32)
+        self.n_support_ = found.n_support
+        self.dual_coef_ = found.dual_coef
+        self.intercept_ = found.intercept
+        precomputed = self.kernel == "precomputed"
+        self.support_vectors_ = np.empty((0, 0)) if precomputed else X[self.support_]
+
+    # ---- prediction ---------------------------------------------------------------------------
+
+    def _pair_decisions(self, X: Any) -> FloatArray:
+        """(m, P), positive for the second class of each pair."""
+        check_is_fitted(self)
+        try:
+            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        except TypeError as error:
+            raise InputTypeError(str(error)) from error
+        except ValueError as error:
+            raise InputError(str(error)) from error
+        model = (self.dual_coef_, self.n_support_, self.intercept_)
+        chunk = max(1, PREDICT_ENTRIES // max(1, len(self.support_)))
+        found = [
+            pair_decisions(self._kernel_with_support(X[start : start + chunk]), *model)
+            for start in range(0, X.shape[0], chunk)
+        ]
+        return np.vstack(found)
+
+    def _kernel_with_support(self, X: Any) -> FloatArray:
+        if self.kernel == "precomputed":
+            columns = X[:, self.support_]
+            return np.asarray(columns.toarray() if sparse.issparse(columns) else columns)
+        kernel = Kernel(self.kernel, self.gamma_ or 1.0, self.degree, self.coef0)
+        vectors = self.support_vectors_
+        if callable(self.kernel):  # it was shown dense rows when the model was fitted
+            X, vectors = _dense(X), _dense(vectors)
+        return kernel_between(X, vectors, kernel)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Two classes: f(x), positive for ``classes_[1]``.  More: see ``decision_function_shape``.
+
+        "ovr": a column for each class, its votes and below them the sum of confidences; "ovo": a
+        column for each pair, positive for the first class; both as in ``SVC``.
+        """
+        values = self._pair_decisions(X)
+        return shaped(values, len(self.classes_), self.decision_function_shape)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row: the one with most votes, the first of those that draw."""
+        votes = votes_of(self._pair_decisions(X), len(self.classes_))
+        return self.classes_[most_votes(votes)]
+
+    @available_if(lambda self: _has_probability(self))
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of the classes, from sigmoids fitted to left-out decision values."""
+        values = self._pair_decisions(X)
+        return probabilities(values, self._sigmoids, len(self.classes_))
+
+    @available_if(lambda self: _has_probability(self))
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithms of ``predict_proba``."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    # ---- scikit-learn's conventions -----------------------------------------------------------
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Groups and the like go to the splitter, sample weights to the scorer, if asked for."""
+        router = MetadataRouter(owner=self).add_self_request(self)
+        splits = MethodMapping().add(caller="fit", callee="split")
+        splitter = self.cv if hasattr(self.cv, "get_metadata_routing") else _NO_REQUESTS
+        router = router.add(splitter=splitter, method_mapping=splits)
+        scorer = read_scoring(self.scoring).call or get_scorer("accuracy")
+        scores = MethodMapping().add(caller="fit", callee="score")
+        scorer = scorer if hasattr(scorer, "get_metadata_routing") else _NO_REQUESTS
+        return router.add(scorer=scorer, method_mapping=scores)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+_NO_REQUESTS = get_routing_for_object(None)
+
+
+def _has_probability(model: SVCCV) -> bool:
+    if not model.probability:
+        raise AttributeError("predict_proba needs probability=True")
+    if hasattr(model, "classes_") and not hasattr(model, "_sigmoids"):
+        raise AttributeError("probability was set after fit; fit again")
+    return True
+
+
+def _routing_enabled() -> bool:
+    from sklearn import get_config
+
+    return bool(get_config()["enable_metadata_routing"])
+
+
+def _rows_of(values: Any, keep: NDArray[np.intp], n: int) -> Any:
+    """The entries of the rows that count; what is not one a row is left alone."""
+    array = np.asarray(values)
+    return array[keep] if array.ndim and len(array) == n else values
+
+
+def _dense(X: Any) -> FloatArray:
+    return np.asarray(X.toarray() if sparse.issparse(X) else X)
+
+
+def _without(folds: Folds, keep: NDArray[np.intp]) -> Folds:
+    """The folds of the rows ``keep``, renumbered; those that test none of them are dropped."""
+    place = np.full(folds.n, -1, dtype=np.intp)
+    place[keep] = np.arange(len(keep))
+    left_out, test = [], []
+    for out, rows in zip(folds.left_out, folds.test, strict=True):
+        new = place[rows]
+        if (new >= 0).any():
+            left_out.append(place[out][place[out] >= 0])
+            test.append(new[new >= 0])
+    if not test:
+        raise InputError("no fold of cv tests a row with positive weight")
+    return Folds(len(keep), tuple(left_out), tuple(test))

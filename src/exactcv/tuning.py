@@ -1,0 +1,340 @@
+"""A grid of kernels times a grid of C: error curves, scores, and the point that is chosen.
+
+For each kernel the pairs of classes are cross-validated over all C at once (``one_vs_one.py``).
+Left-out errors count by sample weight: a row of weight w is that many rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .certificate import Certificate
+from .exceptions import Interrupted
+from .folds import Folds, IntArray
+from .kernels import Kernel, check_psd, gamma_value, kernel_matrix
+from .losses import FloatArray
+from .methods import own_model
+from .one_vs_one import ManyClasses, PairFit, PairResults, cross_validate_pairs
+from .parallel import Workers
+from .problem import Grid, OwnModel
+from .progress import Run, following, job
+from .result import standard_error
+from .scoring import LeftOut, Scorer, jackknife_se
+
+__all__ = ["Curve", "Tuned", "Tuning", "choose", "count_by_weight", "error_and_se"]
+
+# Scores that differ by less are equal: weights that are no integers add up with some rounding.
+EQUAL = 12  # decimals
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What is to be tuned; everything has been checked.
+
+    Attributes
+    ----------
+    X : (n, p)
+        Features, or the precomputed matrix.
+    shown : the rows as scorers see them; X itself unless it was sparse.
+    codes, classes : (n,), (k,)
+    sample_weight : (n,)
+        Positive: how many rows each row counts for.
+    weight : (n,)
+        ``sample_weight`` times the weight of the class, for training.
+    folds, grid : Folds, Grid
+    kernels : list of Kernel
+    scorer : Scorer
+    score_arguments : dict
+        What the scorer gets besides, one entry a row (``sample_weight``).
+    select : {"min", "1se"}
+    """
+
+    X: FloatArray
+    shown: Any
+    codes: IntArray
+    classes: NDArray[Any]
+    sample_weight: FloatArray
+    weight: FloatArray
+    folds: Folds
+    grid: Grid
+    kernels: list[Kernel]
+    scorer: Scorer
+    score_arguments: dict[str, FloatArray]
+    select: str
+    method: str
+    loss: str
+    fit_intercept: bool
+    tol: float
+    shape: str = "ovr"
+    options: dict[str, Any] = field(default_factory=dict)
+    keep_decision: bool = False
+    show_progress: bool = False
+
+    @property
+    def n_solutions(self) -> int:
+        """Models of folds and of the full data, over the whole grid."""
+        return len(self.kernels) * len(self.grid) * (len(self.folds) + 1)
+
+    def run(self, workers: Workers) -> Tuned:
+        """Cross-validate every grid point and choose one."""
+        return self.choose(self.curves(workers), workers)
+
+    def curves(self, workers: Workers) -> list[Curve]:
+        """One curve a kernel; ``Interrupted`` brings those that were done by then."""
+        curves: list[Curve] = []
+        try:
+            with job(self.show_progress, len(self.kernels)) as progress:
+                for kernel in self.kernels:
+                    with following(progress) as workers.watch:
+                        curves.append(self._curve(kernel, workers))
+        except KeyboardInterrupt as stop:
+            raise Interrupted(partial=curves) from stop
+        finally:
+            workers.watch = Run()
+        return curves
+
+    def choose(self, curves: list[Curve], workers: Workers) -> Tuned:
+        """The best point, and by the 1-SE rule another if that is asked for."""
+        short = np.array([curve.short for curve in curves])
+        score = np.array([curve.score for curve in curves])
+        gammas = np.array([np.nan if c.gamma is None else c.gamma for c in curves])
+        se = np.array([c.se for c in curves] if self.scorer.call is None else score * np.nan)
+        best = g, l = choose(score, short, self.grid.Cs, gammas)
+        if self.select == "1se" and self.scorer.call is not None:
+            se[best] = self._score_se(curves[g], l, workers)
+        one_se = None
+        if self.select == "1se" or self.scorer.call is None:
+            one_se = g, _one_se(score[g], short[g], self.grid.Cs, l, se[best])
+        at = one_se if self.select == "1se" and one_se is not None else best
+        return Tuned(curves, score, se, gammas, *at, best, one_se)
+
+    def left_out_at(self, curve: Curve, l: int, workers: Workers) -> LeftOut:
+        """Left-out labels and values at one grid point, worked out for this point alone."""
+        point = Grid(
+            self.grid.Cs[l : l + 1], self.grid.lambdas[l : l + 1], self.grid.scale_with_fold
+        )
+        K, kernel = self._kernel(curve.kernel, workers)
+        task = self._task(K, kernel, curve.certificate.convex)
+        found = cross_validate_pairs(replace(task, grid=point, want_decision=True), workers)
+        return self._left_out(found, 0)
+
+    def _curve(self, kernel: Kernel, workers: Workers) -> Curve:
+        """All grid points with one kernel."""
+        workers.watch.say(f"kernel matrix, {len(self.codes)} rows")
+        K, kernel = self._kernel(kernel, workers)
+        gamma = f"gamma={kernel.gamma:.4g}, " if kernel.uses_gamma else ""
+        workers.watch.say(f"{gamma}{len(self.grid)} grid points, {len(self.folds)} folds")
+        found = cross_validate_pairs(self._task(K, kernel, check_psd(K, kernel)), workers)
+        tested = self.sample_weight[self.folds.pair_rows]
+        error, se = error_and_se(found.wrong, self.folds, tested)
+        score = 1.0 - error
+        if self.scorer.call is not None:
+            rows = self._tested_rows()
+            arguments = self._tested_arguments()
+            score = np.array(
+                [
+                    self._left_out(found, l).score_with(self.scorer, rows, arguments)
+                    for l in range(len(self.grid))
+                ]
+            )
+        return Curve(
+            kernel=kernel,
+            gamma=float(kernel.gamma) if kernel.uses_gamma else None,
+            error=error,
+            se=se,
+            n_errors=found.wrong.sum(axis=1),
+            labels=found.labels.astype(np.int16),
+            score=score,
+            at_bound=found.at_bound,
+            fits=found.fits,
+            certificate=found.certificate,
+            stats=found.stats,
+            decision=found.decision if self.keep_decision else None,
+        )
+
+    def _kernel(self, kernel: Kernel, workers: Workers) -> tuple[FloatArray, Kernel]:
+        """The kernel matrix, and the kernel with gamma as a number."""
+        if kernel.uses_gamma and not (self.sample_weight == self.sample_weight[0]).all():
+            number = gamma_value(self.X, kernel, self.sample_weight)
+            assert number is not None
+            kernel = replace(kernel, gamma=number)
+        K, gamma = kernel_matrix(self.X, kernel, workers)
+        return K, kernel if gamma is None else replace(kernel, gamma=gamma)
+
+    def _task(self, K: FloatArray, kernel: Kernel, psd: bool) -> ManyClasses:
+        def model(rows: IntArray, signs: FloatArray) -> OwnModel | None:
+            X = self.X[np.ix_(rows, rows)] if kernel.name == "precomputed" else self.X[rows]
+            return own_model(self.method, X, signs, kernel)
+
+        return ManyClasses(
+            K=K,
+            codes=self.codes,
+            weight=self.weight,
+            folds=self.folds,
+            grid=self.grid,
+            method=self.method,
+            loss=self.loss,
+            fit_intercept=self.fit_intercept,
+            psd=psd,
+            tol=self.tol,
+            want_decision=self.keep_decision or not self.scorer.labels_only,
+            options=self.options,
+            own_model=model,
+        )
+
+    # ---- scores -------------------------------------------------------------------------------
+
+    def _left_out(self, found: PairResults, l: int) -> LeftOut:
+        rows = self.folds.pair_rows
+        decision = None if found.decision is None else found.decision[l]
+        parts = (self.codes[rows], found.labels_at(l), decision, self.sample_weight[rows])
+        return LeftOut(self.classes, *parts, self.shape)
+
+    def _tested_rows(self) -> Any:
+        return self.shown[self.folds.pair_rows]
+
+    def _tested_arguments(self) -> dict[str, Any]:
+        return {name: value[self.folds.pair_rows] for name, value in self.score_arguments.items()}
+
+    def _score_se(self, curve: Curve, l: int, workers: Workers) -> float:
+        left_out = self.left_out_at(curve, l, workers)
+        return jackknife_se(
+            left_out,
+            self.scorer,
+            self._tested_rows(),
+            self._tested_arguments(),
+            self.folds.pair_folds,
+        )
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What came out for one kernel, along the grid of C."""
+
+    kernel: Kernel
+    gamma: float | None
+    error: FloatArray
+    se: FloatArray
+    n_errors: IntArray
+    labels: NDArray[np.int16]  # (L, T): left-out predictions
+    score: FloatArray
+    at_bound: FloatArray
+    fits: tuple[PairFit, ...]
+    certificate: Certificate
+    stats: dict[str, int]
+    decision: FloatArray | None  # (L, T, P)
+
+    @property
+    def short(self) -> NDArray[np.bool_]:
+        """Grid points with solutions that miss the tolerance."""
+        out = np.zeros(len(self.error), dtype=bool)
+        out[[l for l, _ in self.certificate.unresolved]] = True
+        return out
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """All curves, and the chosen point: ``curves[kernel]`` at grid point ``point``."""
+
+    curves: list[Curve]
+    score: FloatArray  # (G, L)
+    se: FloatArray  # (G, L), NaN where it was not worked out
+    gammas: FloatArray  # (G,), NaN for kernels without gamma
+    kernel: int
+    point: int
+    best: tuple[int, int]
+    one_se: tuple[int, int] | None  # None if the standard error of the score was not asked for
+
+    @property
+    def chosen(self) -> Curve:
+        return self.curves[self.kernel]
+
+    def stacked(self, name: str) -> NDArray[Any]:
+        """One entry a grid point, kernel after kernel."""
+        return np.concatenate([getattr(curve, name) for curve in self.curves])
+
+    @property
+    def certificate(self) -> Certificate:
+        found = [curve.certificate for curve in self.curves]
+        size = self.score.shape[1]
+        return Certificate(
+            kkt=np.concatenate([one.kkt for one in found]),
+            gap=np.concatenate([one.gap for one in found]),
+            exact=all(one.exact for one in found),
+            unresolved=[(g * size + l, f) for g, c in enumerate(found) for l, f in c.unresolved],
+            tol=found[0].tol,
+            convex=all(one.convex for one in found),
+        )
+
+
+def choose(
+    score: FloatArray, short: NDArray[np.bool_], Cs: FloatArray, gammas: FloatArray
+) -> tuple[int, int]:
+    """(kernel, grid point) of the best score.
+
+    Among equals the smallest C, then the smallest gamma.  Grid points with unresolved solutions
+    are passed over while there are others.
+
+    Examples
+    --------
+    >>> score = np.array([[0.5, 0.9, 0.9], [0.5, 0.9, 0.8]])
+    >>> choose(score, score < 0, np.array([0.1, 1.0, 10.0]), np.array([2.0, 1.0]))
+    (1, 1)
+    """
+    loss = np.where(np.isnan(score), np.inf, -np.round(score, EQUAL))
+    C = np.broadcast_to(Cs, score.shape).ravel()
+    gamma = np.repeat(gammas, score.shape[1])
+    best = int(np.lexsort((gamma, C, loss.ravel(), short.ravel()))[0])
+    return divmod(best, score.shape[1])
+
+
+def _one_se(
+    score: FloatArray, short: NDArray[np.bool_], Cs: FloatArray, best: int, se: float
+) -> int:
+    """The smallest C, with the same kernel, whose score is within one standard error."""
+    bar = (1.0 - score[best]) + np.nan_to_num(se)
+    within = ((1.0 - score) <= bar) & (short == short[best])
+    within[best] = True
+    return int(np.argmin(np.where(within, Cs, np.inf)))
+
+
+def count_by_weight(folds: Folds, grid: Grid, sample_weight: FloatArray) -> Folds:
+    """Folds in which lambda counts rows by their weight; as they are if all weigh the same."""
+    even = (sample_weight == sample_weight[0]).all()
+    if even or folds.leave_one_out or not grid.scale_with_fold:
+        return folds
+    total = sample_weight.sum()
+    gone = np.array([sample_weight[out].sum() for out in folds.left_out])
+    return replace(folds, whole_to_part=total / (total - gone))
+
+
+def error_and_se(
+    wrong: NDArray[np.bool_], folds: Folds, weight: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Weighted left-out error over all tests, and its standard error, along the grid.
+
+    The standard error is that of ``CVResult``: the standard deviation of the folds' errors (within
+    a fold, rows count by weight) over the square root of their number F.  In leave-one-out a fold
+    is a row, and rows count by weight there too: with shares v_f = w_f / sum w
+
+        se^2 = F / (F - 1) sum_f v_f^2 (e_f - e)^2,
+
+    which is the same if all weigh the same.
+    """
+    if (weight == weight[0]).all():
+        sizes = np.diff(folds.offsets)
+        fold_error = np.add.reduceat(wrong, folds.offsets[:-1], axis=1, dtype=float) / sizes
+        return wrong.sum(axis=1) / wrong.shape[1], standard_error(fold_error)
+    error = wrong @ weight / weight.sum()
+    n_folds = len(folds)
+    single = len(folds.pair_rows) == n_folds
+    if single and n_folds > 1:
+        spread = (weight / weight.sum()) * (wrong - error[:, None])
+        return error, np.sqrt(n_folds / (n_folds - 1) * (spread**2).sum(axis=1))
+    sizes = np.add.reduceat(weight, folds.offsets[:-1])
+    fold_error = np.add.reduceat(wrong * weight, folds.offsets[:-1], axis=1) / sizes
+    return error, standard_error(fold_error)

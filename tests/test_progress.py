@@ -1,0 +1,218 @@
+"""Progress: on request only, on the screen that fits, and out of the way of the work."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import exactcv
+from exactcv import progress as module
+from exactcv.ledger import SOLVED, Ledger
+from exactcv.methods import REGISTRY
+from exactcv.parallel import Workers
+from exactcv.problem import Task
+from exactcv.progress import Lines, Progress, RichBar, TextBar, choose_screen
+
+Small = tuple[np.ndarray, np.ndarray]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Recorder:
+    """A screen that remembers."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.drawn: list[float] = []
+        self.closed = ""
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def draw(self, fraction: float, seconds: float) -> None:
+        self.drawn.append(fraction)
+
+    def close(self, text: str) -> None:
+        self.closed = text
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    screen = Recorder()
+    monkeypatch.setattr(module, "choose_screen", lambda file=None: screen)
+    monkeypatch.setattr(module, "LOOK_EVERY", 0.001)
+    return screen
+
+
+class Slow:
+    """A method that settles half its folds, then waits until it has been seen."""
+
+    support = SimpleNamespace(
+        summary="", paper="", losses=("hinge",), folds=("any",), intercept=True
+    )
+
+    def __init__(self, seen: Callable[[float], bool]):
+        self.seen = seen
+
+    def run(self, task: Task, ledger: Ledger, workers: Workers) -> dict[str, Any]:
+        ledger.kkt[:], ledger.gap[:], ledger.objective[:] = 0.0, 0.0, 1.0
+        half = len(task.folds) // 2
+        ledger.how[:, :half] = SOLVED
+        limit = time.monotonic() + 30
+        while not self.seen(0.5) and time.monotonic() < limit:
+            time.sleep(0.001)
+        ledger.how[:] = SOLVED
+        return {}
+
+
+def test_silent_by_default(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
+    before = threading.active_count()
+    exactcv.cross_validate(*small, Cs=[1.0])
+    assert threading.active_count() == before
+    assert capsys.readouterr() == ("", "")
+
+
+def test_without_a_terminal_lines_go_to_standard_error(
+    small: Small, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exactcv.cross_validate(*small, Cs=[1.0], progress=True)
+    captured = capsys.readouterr()
+    lines = captured.err.splitlines()
+    assert lines[0] == "exactcv: kernel matrix, 12 rows"
+    assert lines[1] == "exactcv: method 'exact', 1 grid points, 12 folds"
+    assert lines[-1].startswith("exactcv: done in ")
+    assert captured.out == ""
+
+
+def test_the_bar_follows_the_ledger(
+    small: Small, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(REGISTRY, "slow", lambda: Slow(lambda x: x in recorder.drawn))
+    exactcv.cross_validate(*small, Cs=[1.0, 2.0], method="slow", progress=True)
+    assert 0.5 in recorder.drawn
+    assert recorder.drawn[-1] == 1.0
+    assert recorder.drawn == sorted(recorder.drawn)
+    assert recorder.closed.startswith("done in")
+
+
+def test_several_runs_share_a_bar(
+    small: Small, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Progress(runs=2) as progress:
+        for goal in (0.25, 0.75):
+            method = Slow(lambda _, goal=goal: goal in recorder.drawn)  # type: ignore[misc]
+            monkeypatch.setitem(REGISTRY, "slow", lambda method=method: method)
+            exactcv.cross_validate(*small, Cs=[1.0], method="slow", progress=progress)
+    assert {0.25, 0.75} <= set(recorder.drawn)
+    assert recorder.drawn == sorted(recorder.drawn)
+    assert recorder.said[1].endswith("(1 of 2)") and recorder.said[-1].endswith("(2 of 2)")
+
+
+def test_an_error_closes_the_bar(
+    small: Small, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: float) -> bool:
+        raise RuntimeError("no luck")
+
+    monkeypatch.setitem(REGISTRY, "slow", lambda: Slow(fail))
+    with pytest.raises(RuntimeError, match="no luck"):
+        exactcv.cross_validate(*small, Cs=[1.0], method="slow", progress=True)
+    assert recorder.closed.startswith("stopped after")
+
+
+def test_a_closed_stream_does_not_stop_the_run(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = io.StringIO()
+    gone.close()
+    monkeypatch.setattr(sys, "stderr", gone)
+    monkeypatch.setattr(gone, "isatty", lambda: False, raising=False)
+    assert exactcv.cross_validate(*small, Cs=[1.0], progress=True).certificate.exact
+
+
+def test_progress_is_checked(small: Small) -> None:
+    with pytest.raises(exactcv.InputError, match="progress"):
+        exactcv.cross_validate(*small, progress="loud")
+
+
+# ---- screens -----------------------------------------------------------------------------------
+
+
+def test_a_file_gets_few_lines() -> None:
+    out = io.StringIO()
+    screen = choose_screen(out)
+    assert isinstance(screen, Lines)
+    for step in range(1000):
+        screen.draw(step / 1000, step / 50)
+    screen.close("done")
+    lines = out.getvalue().splitlines()
+    assert 5 <= len(lines) <= 11
+    assert lines[0] == "exactcv: 10% after 2 s, 0:18 left"
+
+
+def test_a_terminal_gets_rich() -> None:
+    pytest.importorskip("rich")
+    out = Terminal()
+    screen = choose_screen(out)
+    assert isinstance(screen, RichBar)
+    screen.say("kernel [matrix]")
+    screen.draw(0.5, 1.0)
+    screen.close("done in 1.0 s")
+    assert "exactcv" in out.getvalue()
+    assert "50%" in out.getvalue()
+    assert "done in" in out.getvalue()
+
+
+def test_a_terminal_without_rich_gets_a_text_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.split(".")[0] == "rich":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    out = Terminal()
+    screen = choose_screen(out)
+    assert isinstance(screen, TextBar)
+    screen.say("a long stage")
+    screen.draw(0.5, 1.0)
+    screen.close("done")
+    last = out.getvalue().split("\r")
+    assert f"50% |{'#' * 15}{' ' * 15}| 0:01 left, a long stage" in last[-2]
+    assert last[-1].rstrip("\n").startswith("exactcv: done   ")
+    assert all(len(line) <= 80 for line in last)
+
+
+def test_a_notebook_gets_a_bar_in_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages: list[str] = []
+
+    class ZMQInteractiveShell:
+        pass
+
+    handle = SimpleNamespace(update=pages.append)
+    display = SimpleNamespace(
+        display=lambda page, display_id: pages.append(page) or handle, HTML=lambda text: text
+    )
+    ipython = SimpleNamespace(get_ipython=ZMQInteractiveShell, display=display)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    screen = choose_screen()
+    screen.say("a < b")
+    screen.draw(0.25, 1.0)
+    screen.close("done in 4.0 s")
+    assert "a &lt; b" in pages[1]
+    assert "value='0.250'" in pages[2] and "25%, 0:03 left" in pages[2]
+    assert "done in 4.0 s" in pages[-1]
