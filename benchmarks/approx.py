@@ -93,7 +93,7 @@ def ours(n: int, m: int, approx: str, options: Row | None = None) -> Row:
         X = np.load(f"{folder}/X.npy", mmap_mode="r")
         start = perf_counter()
         result = exactcv.cross_validate(
-            X, y, approx=approx, n_components=m, lambdas=LAMBDAS, random_state=0, n_jobs=2,
+            X, y, approx=approx, n_components=m, lambdas=LAMBDAS, random_state=0, n_jobs=2, progress=True,
             memory_limit="6GB", method_options=options or {},
         )  # fmt: skip
         seconds = perf_counter() - start
@@ -250,7 +250,7 @@ def speed(rows: dict[str, Row]) -> str:
     head = ["n", "exactcv, LOO curve", "50 LinearSVC fits", "ratio (bar: 5)", "gap, ours",
             "its iterations, at most", "load average"]  # fmt: skip
     note = (
-        '* estimated from nine lambdas. `LinearSVC(loss="hinge")` with its default tolerance (1e-4) '
+        '* estimated from nine lambdas. `LinearSVC(loss="hinge")`, default tolerance (1e-4) '
         "and iteration limit, on features that are there already (exactcv's time includes them); "
         "it does no cross-validation. m = 200 random Fourier features, 50 lambdas, two cores "
         "(LinearSVC uses one)."
@@ -291,7 +291,8 @@ def accuracy(rows: dict[str, Row]) -> str:
     lines = []
     for name, row in rows.items():
         ratio = f"{row['test'] / row['bayes']:.3f}"
-        lines.append([name, f"{row['seconds']:.1f} s", f"{row['test']:.4f}", ratio, f"{row['load']}"])
+        line = [name, f"{row['seconds']:.1f} s", f"{row['test']:.4f}", ratio]
+        lines.append([*line, f"{row['load']}"])
     plot_accuracy(rows)
     head = ["run", "time", "test error", "over Bayes", "load average"]
     note = (
@@ -310,7 +311,9 @@ def plot_accuracy(rows: dict[str, Row]) -> None:
         runs.sort(key=lambda row: row["m"])
         if not runs:
             continue
-        ax.plot([r["seconds"] for r in runs], [r["test"] for r in runs], marker=marker, label=approx)
+        ax.plot(
+            [r["seconds"] for r in runs], [r["test"] for r in runs], marker=marker, label=approx
+        )
         for row in runs:
             ax.annotate(f" {row['m']}", (row["seconds"], row["test"]))
     if few := rows.get("exact n=800"):

@@ -68,7 +68,11 @@ def test_leave_one_out(data, approx, fit_intercept, weighted, options) -> None:
 
 @pytest.mark.parametrize(
     ("cv", "options"),
-    [(4, {}), (4, SMALL), (RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=1), SMALL)],
+    [
+        (4, {}),
+        (4, SMALL),
+        (RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=1), SMALL),
+    ],
 )
 @pytest.mark.parametrize("grid", [{"lambdas": [0.3, 0.01, 1e-4]}, {"Cs": [0.01, 1.0]}])
 def test_folds(data, cv, options, grid) -> None:

@@ -103,7 +103,9 @@ def test_bad_parquet(tmp_path: Path) -> None:
     with pytest.raises(exactcv.InputError, match="column 's'"):
         run(good)
     empty = tmp_path / "empty.parquet"
-    pq.write_table(pa.table({"x": pa.array([], pa.float64()), "label": pa.array([], pa.int8())}), empty)
+    pq.write_table(
+        pa.table({"x": pa.array([], pa.float64()), "label": pa.array([], pa.int8())}), empty
+    )
     with pytest.raises(exactcv.InputError, match="has 0 rows"):
         run(empty)
     whole = good.read_bytes()
@@ -140,7 +142,7 @@ def test_bad_rows(data) -> None:
     X, y = data
     X = X.copy()
     X[77, 1] = np.nan
-    with pytest.raises(exactcv.InputError, match="not finite.*row 77"):
+    with pytest.raises(exactcv.InputError, match=r"not finite.*row 77"):
         exactcv.cross_validate(X, y, approx="rff", method_options={"chunk_rows": 50})
     with pytest.raises(exactcv.InputError, match="dimension"):
         exactcv.cross_validate(X[:, 0], y, approx="rff")
@@ -188,18 +190,14 @@ def test_a_kernel_function(data) -> None:
     X, y = data
     kernel = Kernel("poly", gamma=1.0, degree=2, coef0=1.0)
     options = {"approx": "nystroem", "n_components": 12, "lambdas": 3, "random_state": 0}
-    named = exactcv.cross_validate(
-        X, y, kernel="poly", gamma=1.0, degree=2, coef0=1.0, **options
-    )
-    own = exactcv.cross_validate(
-        X, y, kernel=lambda A, B: cross_kernel(A, B, kernel), **options
-    )
+    named = exactcv.cross_validate(X, y, kernel="poly", gamma=1.0, degree=2, coef0=1.0, **options)
+    own = exactcv.cross_validate(X, y, kernel=lambda A, B: cross_kernel(A, B, kernel), **options)
     np.testing.assert_allclose(own.weights, named.weights, rtol=1e-6, atol=1e-9)
 
 
 def test_samples_depend_on_row_numbers_alone() -> None:
     keys = row_keys(np.arange(5000), 42)
-    assert 0.0 <= keys.min() and keys.max() < 1.0
+    assert keys.min() >= 0.0 and keys.max() < 1.0
     assert abs(keys.mean() - 0.5) < 0.02 and len(np.unique(keys)) == 5000
     np.testing.assert_array_equal(row_keys(np.arange(700, 900), 42), keys[700:900])
     np.testing.assert_array_equal(smallest_keys(5000, 50, 42), np.argsort(keys)[:50])

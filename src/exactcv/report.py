@@ -53,7 +53,9 @@ def heading(it: Overview) -> str:
     gammas = "" if n_gammas == 1 else f" and {n_gammas} of gamma"
     classes = "" if len(it.classes) == 2 else f", {len(it.classes)} classes (one against one)"
     approx = "" if it.approx is None else f", approximate kernel ({it.approx})"
-    return f"{scheme} over {grid}{gammas}, {it.n_folds} folds{classes}, method {it.method!r}{approx}"
+    return (
+        f"{scheme} over {grid}{gammas}, {it.n_folds} folds{classes}, method {it.method!r}{approx}"
+    )
 
 
 def _parts(it: Overview) -> list[tuple[str, str]]:

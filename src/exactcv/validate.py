@@ -106,14 +106,29 @@ def cross_validate(
         Show on standard error how far the run is: a bar in a terminal (prettier with
         ``pip install "exactcv[progress]"``) or notebook, lines of text elsewhere.  A ``Progress``
         follows several runs on one bar.
-    approx, n_components :
-        Low-rank kernels; not in this release.
+    approx : {"rff", "nystroem"}, optional
+        Replace the kernel by ``n_components`` features, for data whose kernel matrix would not
+        fit: random Fourier features ("rbf" and "laplacian" kernels) or Nystroem (any positive
+        semidefinite kernel).  The result is exact for the kernel that the features have.
+        ``random_state`` draws them; "median" and "scale" are then worked out on at most 2000 rows
+        that it draws.  Only with the hinge loss and the default method.  X may then also be a
+        memory-mapped array, a sparse matrix (kept sparse), the path of a Parquet file or a folder
+        of them, or a Dask array or dataframe; y and ``sample_weight`` may be names of columns of
+        the last three.  With Dask input or an active ``dask.distributed`` client the passes over
+        the rows run on the cluster.
+    n_components : int
+        The number of features m.
     memory_limit : int or str, optional
         Bytes, or for example "2GB"; by default what the system has available.
     method_options : dict, optional
         What only one method understands.  "ato", "mir", "sir", "avg" and "top" take ``warm_C``
         (follow each fold along C) and ``max_iter`` (SMO iterations for one problem).
-        "rank_update" takes ``strategy`` ("auto", "I", "II", "none").
+        "rank_update" takes ``strategy`` ("auto", "I", "II", "none").  With ``approx``: ``features``
+        ("memory", "spill" to disk, "recompute" in every pass; "auto" is the first if it takes at
+        most 40 percent of the memory, else the last), ``dtype`` of the features ("float64",
+        "float32"; sums are float64), ``folder`` to spill to, ``chunk_rows``, ``target_rows`` (in
+        the small problems; more rows, fewer passes) and ``cluster`` (False: do not use the active
+        client).
 
     Returns
     -------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..problem import Grid
 from .leave_one_out import LeaveOut, Outcome
 from .solver import Column, Solved, Solver
 from .sweep import Chunk
-from .verdict import Limits, Spread, Verdict, limits_of, verdict
+from .verdict import Limits, Spread, Verdict, limits_of, settled_near, verdict
 
 __all__ = ["Curves", "fold_curves", "leave_one_out_curves"]
 
@@ -72,7 +73,7 @@ class _Singles(Mapping[int, IntArray]):
         return 0
 
 
-Judged = tuple[Verdict, IntArray, NDArray[np.floating]]
+Judged = tuple[Verdict, IntArray, FloatArray]
 
 
 @dataclass(frozen=True)
@@ -111,20 +112,35 @@ class _LeaveOneOut:
         self.y, self.weight, self.curves = y, weight, curves
         self.want_decision = curves.decision is not None
         self.waiting: list[list[tuple[IntArray, FloatArray]]] = [[] for _ in solved]
+        self.lock = Lock()
         self.lost: list[tuple[int, int, FloatArray]] = []
 
     def run(self) -> None:
-        near = self.solver.workers.map(
-            lambda l: self._leaving(l).near_rows(), range(len(self.solved))
-        )
         sides = [self.weight[(self.y == sign) & (self.weight > 0)] for sign in (-1.0, 1.0)]
         weights = np.array([[side.min(), side.max()] for side in sides])
         limits = limits_of(self.solved, weights, self.spread, self.solver.seed)
         self.solver.runner.each(_Judge(limits, self.want_decision), self._enter)
-        for l, outcome in enumerate(near):
-            self._note(l, self.solved[l].rows, self.solved[l].problem.Z, outcome)
         self._flush(1)
+        near = self.solver.workers.map(
+            lambda l: self._near_rows(limits, l), range(len(self.solved))
+        )
+        for l, (which, outcome) in enumerate(near):
+            self._note(l, self.solved[l].rows[which], self.solved[l].problem.Z[which], outcome)
         self._solve_lost()
+
+    def _near_rows(self, limits: Limits, l: int) -> tuple[IntArray, Outcome]:
+        """Rows of the small problem: by the bounds, or solved."""
+        solved, curves = self.solved[l], self.curves
+        wrong, open_, kept = settled_near(solved, limits, l, self.want_decision)
+        done = ~open_
+        curves.wrong[l, solved.rows[done]] = wrong[done]
+        if curves.decision is not None:
+            curves.decision[l, solved.rows] = solved.problem.y * (solved.r + 1.0)
+        with self.lock:
+            curves.counts["unchanged"] += int(kept.sum())
+            curves.counts["bound"] += int((done & ~kept).sum())
+        which = np.flatnonzero(open_)
+        return which, self._leaving(l).near_rows(which)
 
     def _leaving(self, l: int) -> LeaveOut:
         solver, largest = self.solver, float(self.weight.max())
@@ -147,7 +163,7 @@ class _LeaveOneOut:
         position[used - chunk.start] = np.arange(len(used))
         for l in np.flatnonzero(found.open.any(axis=0)):
             which = np.flatnonzero(found.open[:, l])
-            features = Z[position[which]].astype(np.float64, copy=False)
+            features = Z[position[which]]
             self.waiting[l].append((which + chunk.start, features))
         self._flush(FLUSH)
 
@@ -255,7 +271,9 @@ def fold_curves(
     solver.left_out = {f: np.sort(rows) for f, rows in enumerate(folds.left_out)}
     some = max(1, solver.batch // len(grid))
     for start in range(0, len(folds), some):
-        _some_folds(solver, solved, folds, grid, y, curves, range(start, min(start + some, len(folds))))
+        _some_folds(
+            solver, solved, folds, grid, y, curves, range(start, min(start + some, len(folds)))
+        )
     return curves
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from itertools import pairwise
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
@@ -136,9 +137,7 @@ def _rows_of(block: Any, names: list[str] | None, start: int | None) -> Any:
 
 
 def _some_rows(block: Any, names: list[str] | None, rows: IntArray) -> Any:
-    return checked_rows(
-        block[rows] if names is None else block[names].iloc[rows].to_numpy(), None
-    )
+    return checked_rows(block[rows] if names is None else block[names].iloc[rows].to_numpy(), None)
 
 
 def _column(block: Any, name: str) -> NDArray[Any]:
@@ -182,6 +181,7 @@ def _apply(
             part = slice(first, first + chunk_rows)
             rows = block.iloc[part] if hasattr(block, "iloc") else block[part]
             Z = rows if make is None else make(rows, start + first)
+            Z = np.asarray(Z, dtype=np.float64)
             signs = y[part].astype(float)
             weights = np.ones(len(signs)) if weight is None else weight[part]
             results.append(work(Chunk(start + first, Z, signs, weights)))
@@ -251,7 +251,7 @@ class DaskRunner:
         # One task for each piece: the scheduler keeps it, so a lost piece can be sent again.
         pieces = [
             self.client.submit(_same, source.X[start:stop], pure=False)
-            for start, stop in zip(bounds[:-1], bounds[1:], strict=True)
+            for start, stop in pairwise(bounds)
         ]
         return pieces, bounds
 

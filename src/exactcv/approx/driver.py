@@ -32,13 +32,14 @@ from ..kernels import Kernel, gamma_value
 from ..losses import FloatArray
 from ..memory import available_memory, parse_bytes
 from ..parallel import Workers
-from ..progress import following
 from ..problem import Grid
+from ..progress import Run, following
 from ..result import CVResult, by_row, choose, standard_error
-from .distributed import DaskRows, DaskRunner, active_client, as_local
 from .curves import Curves, fold_curves, leave_one_out_curves
+from .distributed import DaskRows, DaskRunner, active_client, as_local
 from .features import FeatureMap, make_feature_map
 from .options import Options
+from .reduced import FREE
 from .runner import LocalRunner, scratch_array
 from .sampling import smallest_keys
 from .solver import Runner, Sample, Solved, Solver
@@ -68,6 +69,24 @@ class Data:
         return self.source.n
 
 
+@dataclass(frozen=True)
+class Job:
+    """All that was asked for, checked; ``folds`` is None for leave-one-out."""
+
+    data: Data
+    kernel: Kernel
+    approx: str
+    n_components: int
+    grid: Grid
+    folds: Folds | None
+    fit_intercept: bool
+    want_decision: bool
+    tol: float
+    seed: int
+    budget: int
+    options: Options
+
+
 def approximate_cross_validate(
     X: Any,
     y: Any,
@@ -94,54 +113,76 @@ def approximate_cross_validate(
     chosen = Options.read(options)
     seed = _seed(random_state)
     data = _read(X, y, sample_weight, class_weight, chosen)
-    points = grid(data.n)
     folds = _folds(cv, data, groups, random_state)
-    budget = _budget(memory_limit)
-    with following(progress) as run, Workers(n_threads) as workers:
-        run.say(f"features, {data.n} rows")
-        fmap, sample = _features(data, kernel, approx, n_components, seed, chosen)
-        store = chosen.store_for(data.n, fmap.n_components, budget)
-        runner = _runner(data, fmap, workers, store, chosen)
-        spread = _spread(runner, sample, fit_intercept)
-        timings = {"kernel": perf_counter() - start}
-        mass = np.array([data.weight[data.y < 0].sum(), data.weight[data.y > 0].sum()])
-        target = chosen.target(fmap.n_components)
-        solver = Solver(runner, sample, {}, fit_intercept, tol, workers, mass, target, seed)
-        solver.batch = max(1, budget // (8 * 8 * target * fmap.n_components))
-        run.say(f"path, {len(points)} grid points")
-        before = perf_counter()
-        solved = _path(solver, points)
-        timings["path"] = perf_counter() - before
-        run.say("folds")
-        before = perf_counter()
-        curves = _curves(solver, solved, spread, data, folds, points, want_decision, budget, chosen)
-        timings |= {"folds": perf_counter() - before, "certificate": 0.0}
+    job = Job(
+        data=data,
+        kernel=kernel,
+        approx=approx,
+        n_components=n_components,
+        grid=grid(data.n),
+        folds=folds,
+        fit_intercept=fit_intercept,
+        want_decision=want_decision,
+        tol=tol,
+        seed=seed,
+        budget=_budget(memory_limit),
+        options=chosen,
+    )
+    try:
+        with following(progress) as run, Workers(n_threads) as workers:
+            return _run(job, run, workers, start)
+    except KeyboardInterrupt as stop:
+        raise Interrupted("interrupted; nothing is complete before all passes are") from stop
+
+
+def _run(job: Job, run: Run, workers: Workers, start: float) -> CVResult:
+    """Features, path, folds, result."""
+    run.say(f"features, {job.data.n} rows")
+    fmap, sample = _features(job)
+    store = job.options.store_for(job.data.n, fmap.n_components, job.budget)
+    runner = _runner(job.data, fmap, workers, store, job.options)
+    spread = _spread(runner, sample, job.fit_intercept)
+    timings = {"kernel": perf_counter() - start}
+    solver = _solver(job, runner, sample, workers)
+    run.say(f"path, {len(job.grid)} grid points")
+    before = perf_counter()
+    solved = _path(solver, job.grid)
+    timings["path"] = perf_counter() - before
+    run.say("folds")
+    before = perf_counter()
+    curves = _curves(job, solver, solved, spread)
+    timings |= {"folds": perf_counter() - before, "certificate": 0.0}
     timings["total"] = perf_counter() - start
+    certificate = Certificate(
+        curves.kkt, curves.gap, not curves.unresolved, curves.unresolved, job.tol
+    )
+    n_solutions = len(job.grid) + sum(curves.counts.values())
+    warn_if_short(certificate, job.grid.Cs, n_solutions, stacklevel=5)
+    return CVResult(
+        **_result_of(job, solved, curves, certificate),
+        stats=_stats(solver, solved, curves, store),
+        timings=timings,
+        gamma=fmap.gamma,
+        feature_map=fmap,
+    )
+
+
+def _stats(solver: Solver, solved: list[Solved], curves: Curves, store: str) -> dict[str, Any]:
+    """How rows were settled, and what it took.
+
+    ``escaped`` counts rows that had to be solved over all rows; ``free`` the rows on the margin.
+    """
+    runner = solver.runner
     stats = curves.counts | {
         "passes": solver.passes,
         "steps": solver.steps,
         "escaped": curves.escaped,
-        "free": [int((one.state == 1).sum()) for one in solved],
+        "free": [int((one.state == FREE).sum()) for one in solved],
         "features": store,
     }
     if isinstance(runner, DaskRunner):
         stats |= {"bytes_sent": runner.bytes_sent, "bytes_received": runner.bytes_received}
-    certificate = Certificate(
-        curves.kkt, curves.gap, not curves.unresolved, curves.unresolved, tol
-    )
-    n_solutions = len(points) + sum(curves.counts.values())
-    warn_if_short(certificate, points.Cs, n_solutions, stacklevel=4)
-    common = _result_of(data, points, folds, solved, curves, certificate)
-    return CVResult(
-        **common,
-        stats=stats,
-        timings=timings,
-        gamma=fmap.gamma,
-        kernel=kernel.name if isinstance(kernel.name, str) else "callable",
-        approx=approx,
-        feature_map=fmap,
-        fit_intercept=fit_intercept,
-    )
+    return stats
 
 
 # --- what goes in ---------------------------------------------------------------------------------
@@ -191,17 +232,16 @@ def _budget(memory_limit: Any) -> int:
     return (available_memory() or 4 * 10**9) // 2
 
 
-def _features(
-    data: Data, kernel: Kernel, approx: str, n_components: int, seed: int, options: Options
-) -> tuple[FeatureMap, Sample]:
+def _features(job: Job) -> tuple[FeatureMap, Sample]:
     """The fitted map, and a sample of rows with their features."""
-    n, m = data.n, n_components
+    data, kernel, approx, seed = job.data, job.kernel, job.approx, job.seed
+    n, m = data.n, job.n_components
     if approx == "nystroem" and m > n:
         raise InputError(
             f"n_components={m} is more than the {n} rows: Nystroem takes its landmarks from them; "
             "use at most that many, or approx=None"
         )
-    count = min(n, max(SAMPLE_ROWS, 2 * options.target(m)))
+    count = min(n, max(SAMPLE_ROWS, 2 * job.options.target(m)))
     rows = smallest_keys(n, count, seed)
     X = data.source.take(rows)
     if kernel.uses_gamma:
@@ -211,7 +251,7 @@ def _features(
         kernel = replace(kernel, gamma=_gamma(X[order], kernel))
     landmarks = X[:m] if approx == "nystroem" else None
     fmap = make_feature_map(approx, kernel, m, landmarks, data.source.p, seed)
-    Z = fmap.transform(X).astype(options.dtype).astype(np.float64, copy=False)
+    Z = fmap.transform(X).astype(job.options.dtype).astype(np.float64, copy=False)
     return fmap, Sample(rows, Z, data.y[rows], data.weight[rows])
 
 
@@ -221,9 +261,7 @@ def _gamma(X: Any, kernel: Kernel) -> float:
     return gamma
 
 
-def _runner(
-    data: Data, fmap: FeatureMap, workers: Workers, store: str, options: Options
-) -> Runner:
+def _runner(data: Data, fmap: FeatureMap, workers: Workers, store: str, options: Options) -> Runner:
     """Passes run where the rows are, or where the user has opened a cluster."""
     client = active_client() if options.cluster else None
     if isinstance(data.source, DaskRows) or (client and isinstance(data.source, ArrayRows)):
@@ -255,23 +293,24 @@ def _path(solver: Solver, grid: Grid) -> list[Solved]:
     return [found[rank] for rank in ranks]
 
 
-def _curves(
-    solver: Solver,
-    solved: list[Solved],
-    spread: Spread,
-    data: Data,
-    folds: Folds | None,
-    grid: Grid,
-    want_decision: bool,
-    budget: int,
-    options: Options,
-) -> Curves:
+def _solver(job: Job, runner: Runner, sample: Sample, workers: Workers) -> Solver:
+    data, m = job.data, sample.Z.shape[1]
+    mass = np.array([data.weight[data.y < 0].sum(), data.weight[data.y > 0].sum()])
+    target = job.options.target(m)
+    solver = Solver(runner, sample, {}, job.fit_intercept, job.tol, workers, mass, target, job.seed)
+    # The rows near the margins of a batch of columns may take an eighth of the memory.
+    solver.batch = max(1, job.budget // (8 * 8 * target * m))
+    return solver
+
+
+def _curves(job: Job, solver: Solver, solved: list[Solved], spread: Spread) -> Curves:
+    data, folds, grid, folder = job.data, job.folds, job.grid, job.options.folder
     pairs = data.n if folds is None else len(folds.pair_rows)
     shape = (len(grid), pairs)
-    size = pairs * len(grid) * (9 if want_decision else 1)
-    on_disk = size > budget // 4
-    wrong = scratch_array(shape, bool, on_disk, options.folder)
-    decision = scratch_array(shape, float, on_disk, options.folder) if want_decision else None
+    size = pairs * len(grid) * (9 if job.want_decision else 1)
+    on_disk = size > job.budget // 4
+    wrong = scratch_array(shape, bool, on_disk, folder)
+    decision = scratch_array(shape, float, on_disk, folder) if job.want_decision else None
     if folds is None:
         return leave_one_out_curves(solver, solved, spread, data.y, data.weight, wrong, decision)
     return fold_curves(solver, solved, folds, grid, data.y, wrong, decision)
@@ -281,13 +320,9 @@ def _curves(
 
 
 def _result_of(
-    data: Data,
-    grid: Grid,
-    folds: Folds | None,
-    solved: list[Solved],
-    curves: Curves,
-    certificate: Certificate,
+    job: Job, solved: list[Solved], curves: Curves, certificate: Certificate
 ) -> dict[str, Any]:
+    data, grid, folds = job.data, job.grid, job.folds
     wrong, decision = curves.wrong, curves.decision
     n_errors = wrong.sum(axis=1)
     error = n_errors / wrong.shape[1]
@@ -324,6 +359,9 @@ def _result_of(
         "y": data.y,
         "method": "exact",
         "loss": "hinge",
+        "kernel": job.kernel.name if isinstance(job.kernel.name, str) else "callable",
+        "approx": job.approx,
+        "fit_intercept": job.fit_intercept,
         "scale_with_fold": grid.scale_with_fold,
         "leave_one_out": folds is None or folds.leave_one_out,
     }

@@ -27,7 +27,7 @@ from ..problem import Grid, Problem, Task
 from .pivot import engine_states, expanded
 from .reduced import FREE, LOW, Reduced, StateArray
 from .solver import Solved
-from .verdict import Spread, walks
+from .verdict import Spread, accuracy, walks
 
 __all__ = ["LeaveOut", "Outcome"]
 
@@ -111,7 +111,7 @@ class LeaveOut:
         most = 0.0
         if spread.fit_intercept:
             sizes = np.full((2, 2), solved.C * largest)
-            most = float(walks(solved, sizes, 1e-9)[1].max())
+            most = float(walks(solved, sizes, accuracy(solved, spread))[1].max())
         # Labels are proved here only if the walk of b ends among the rows at hand.
         self.want_decision = want_decision or most > solved.width.min()
         self._select(1.01 * (solved.C * largest * spread.most + most) + 1e-6)
@@ -139,23 +139,20 @@ class LeaveOut:
             whole.Z[kept], whole.y[kept], whole.box[kept], a, beta, whole.fit_intercept
         )
 
-    def near_rows(self) -> Outcome:
-        """Leave out each row of the small problem; outcomes in its order."""
-        whole, n = self.solved.problem, len(self.solved.rows)
+    def near_rows(self, which: IntArray) -> Outcome:
+        """Leave out rows of the small problem, by their places in it."""
+        whole = self.solved.problem
         parts = []
-        position = np.full(n, -1, dtype=np.intp)
+        position = np.full(len(self.solved.rows), -1, dtype=np.intp)
         position[self.kept] = np.arange(len(self.kept))
-        for start in range(0, n, BLOCK):
-            mine = np.arange(start, min(start + BLOCK, n))
+        for start in range(0, len(which), BLOCK):
+            mine = which[start : start + BLOCK]
             guests = mine[position[mine] < 0]
             where = position[mine].copy()
             where[where < 0] = len(self.kept) + np.arange(len(guests))
-            parts.append(
-                self._leave_out(
-                    whole.Z[guests], whole.y[guests], whole.box[guests],
-                    self.solved.coef[guests], self.solved.state[guests], where,
-                )  # fmt: skip
-            )
+            guest = whole.Z[guests], whole.y[guests], whole.box[guests]
+            coef, state = self.solved.coef[guests], self.solved.state[guests]
+            parts.append(self._leave_out(*guest, coef, state, where))
         return _joined(parts)
 
     def far_rows(self, Z: FloatArray, y: FloatArray, weight: FloatArray) -> Outcome:

@@ -31,7 +31,7 @@ MOST_TAUS = 40
 def smooth_solution(
     problem: Reduced, theta: FloatArray, few: int, tau: float | None = None
 ) -> tuple[FloatArray, float, int]:
-    """theta near the solution, the last tau (at most ``few`` rows have |r| < tau), and the steps."""
+    """theta near the solution, the last tau (at most ``few`` rows have |r| < tau), the steps."""
     r = problem.margins(theta)
     if tau is None:
         tau = float(np.quantile(np.abs(r), 0.5)) if len(r) else 1.0
@@ -50,7 +50,9 @@ def _minimise(
     problem: Reduced, theta: FloatArray, r: FloatArray, tau: float
 ) -> tuple[FloatArray, FloatArray, int]:
     """The minimum for one tau: done when a full step leaves every row on its own piece."""
-    for step in range(1, MOST_STEPS + 1):
+    steps = 0
+    while steps < MOST_STEPS:
+        steps += 1
         inside = np.abs(r) < tau
         if problem.fit_intercept and not inside.any():
             moved = theta.copy()
@@ -64,13 +66,15 @@ def _minimise(
             gradient[-1] -= theta[-1]
         direction = -_solve(problem, inside, tau, gradient)
         change = problem.signed @ direction
-        length = _line_search(problem, theta, direction, r, change, tau, float(gradient @ direction))
+        length = _line_search(
+            problem, theta, direction, r, change, tau, float(gradient @ direction)
+        )
         theta, r = theta + length * direction, r + length * change
         if length == 1.0 and np.array_equal(inside, np.abs(r) < tau):
             break
         if length == 0.0:
             break
-    return theta, problem.margins(theta), step
+    return theta, problem.margins(theta), steps
 
 
 def _solve(problem: Reduced, inside: np.ndarray, tau: float, gradient: FloatArray) -> FloatArray:

@@ -32,6 +32,8 @@ PATIENCE = 6
 MOST_STEPS = 100
 # Margins this small, relative to the largest, are rounding.
 ROUNDING = 1e-11
+# A solution that violates its conditions by more than this is not one.
+POOR = 1e-8
 
 
 def solve(
@@ -41,9 +43,19 @@ def solve(
     m = problem.Z.shape[1]
     theta, tau, steps = smooth_solution(problem, theta, max(m // 2, 8), tau)
     reply = _pivot(problem, places(problem.margins(theta), tau, m), steps)
-    if not reply.solved:
+    if not reply.solved or _violation(problem, reply) > POOR:
         reply = _by_engine(problem, theta, reply, cancel)
     return _canonical(problem, reply)
+
+
+def _violation(problem: Reduced, reply: Reply) -> float:
+    """Of the conditions in ``reduced.py``, relative to the size of the margins."""
+    r = problem.margins(reply.theta)
+    size = problem.y * reply.coef
+    share = np.divide(size, problem.box, out=np.zeros_like(size), where=problem.box > 0)
+    inner = r - share
+    natural = np.abs(r - (inner - np.clip(inner, -1.0, 0.0)))
+    return float(natural.max(initial=0.0)) / max(1.0, float(np.abs(r).max(initial=0.0)))
 
 
 def _canonical(problem: Reduced, reply: Reply) -> Reply:
@@ -78,6 +90,10 @@ def _pivot(problem: Reduced, state: StateArray, steps: int) -> Reply:
         theta, coef = found
         wanted = _wanted(problem, state, theta, coef)
         moving = np.flatnonzero(wanted != state)
+        if not len(moving) and not _balanced(problem, coef):
+            # No row is free, and b sits at a knot: the row there has to make up the balance.
+            wanted[np.argmin(np.abs(problem.margins(theta)))] = FREE
+            moving = np.flatnonzero(wanted != state)
         if not len(moving):
             return Reply(theta, coef, state, True, steps)
         patience = PATIENCE if len(moving) < least else patience - 1
@@ -87,6 +103,14 @@ def _pivot(problem: Reduced, state: StateArray, steps: int) -> Reply:
         state = _moved(problem, state, wanted, theta, most)
     theta = np.zeros(problem.Z.shape[1] + 1)
     return Reply(theta, np.zeros(len(state)), state, False, steps)
+
+
+def _balanced(problem: Reduced, coef: FloatArray) -> bool:
+    """Do all coefficients, with those of the rows that are not here, sum to zero?"""
+    total, size = float(coef.sum()), float(np.abs(coef).sum())
+    return not problem.fit_intercept or abs(total + problem.beta) <= 1e-12 * (
+        size + abs(problem.beta)
+    )
 
 
 def _at(problem: Reduced, state: StateArray) -> tuple[FloatArray, FloatArray] | None:
@@ -130,9 +154,7 @@ def _bordered(
     return p - shifted * q, shifted + scale * total
 
 
-def _wanted(
-    problem: Reduced, state: StateArray, theta: FloatArray, coef: FloatArray
-) -> StateArray:
+def _wanted(problem: Reduced, state: StateArray, theta: FloatArray, coef: FloatArray) -> StateArray:
     """Where each row would rather be."""
     r = problem.margins(theta)
     near = ROUNDING * max(1.0, float(np.abs(r).max(initial=0.0)))

@@ -1,11 +1,12 @@
 """Problems in m dimensions with a few thousand rows: all that the solver ever solves outright.
 
-    min over w, b   1/2 ||w||^2 - a'w - beta b + sum_i B_i max(0, -r_i),    r_i = y_i (z_i'w + b) - 1
+    min over w, b   1/2 ||w||^2 - a'w - beta b + sum_i B_i max(0, -r_i),   r_i = y_i (z_i'w + b) - 1
 
 The linear term stands for rows that are not there: those known to be at their bound add
 B_i y_i z_i to a and B_i y_i to beta (``solver.py``).  The optimality conditions: there are c_i with
 
-    w = a + sum c_i z_i,   beta + sum c_i = 0,   y_i c_i = B_i (r_i < 0),  0 (r_i > 0),  between (0).
+    w = a + sum c_i z_i,   beta + sum c_i = 0,
+    y_i c_i = B_i where r_i < 0,   0 where r_i > 0,   in between where r_i = 0.
 
 Rows are *low* (r < 0, coefficient at its bound), *free* (r = 0) or *high* (r > 0).
 """

@@ -284,7 +284,7 @@ class Solver:
     ) -> tuple[IntArray, FloatArray, Reduced]:
         parts = [part.column(p) for part in sums.gathered]
         rows = np.concatenate([part[0] for part in parts])
-        Z = np.concatenate([part[1] for part in parts]).astype(np.float64, copy=False)
+        Z = np.concatenate([part[1] for part in parts])
         y = np.concatenate([part[2] for part in parts])
         weight = np.concatenate([part[3] for part in parts])
         box = C * (weight if rate == 1.0 else _like(weight, y, sums.near[p]))

@@ -30,10 +30,10 @@ __all__ = ["Chunk", "Columns", "Gathered", "LeftOut", "Sums", "merge", "sweep"]
 
 @dataclass(frozen=True)
 class Chunk:
-    """Features (float64 or float32), labels and weights of the rows from ``start`` on."""
+    """Features, labels and weights of the rows from ``start`` on."""
 
     start: int
-    Z: NDArray[np.floating]
+    Z: FloatArray
     y: FloatArray
     weight: FloatArray
 
@@ -59,8 +59,7 @@ class Columns:
 
     def margins(self, chunk: Chunk) -> FloatArray:
         """r, (rows, P)."""
-        Z = chunk.Z.astype(np.float64, copy=False)
-        r = Z @ self.theta[:, :-1].T
+        r = chunk.Z @ self.theta[:, :-1].T
         r += self.theta[:, -1]
         r *= chunk.y[:, None]
         r -= 1.0
@@ -72,14 +71,13 @@ class Gathered:
     """Rows near the margin: for column p, ``index[p]`` points into the rows, r[p] are margins."""
 
     rows: IntArray
-    Z: NDArray[np.floating]
+    Z: FloatArray
     y: FloatArray
     weight: FloatArray
     index: list[IntArray]
     r: list[FloatArray]
 
-
-    def column(self, p: int) -> tuple[IntArray, NDArray[np.floating], FloatArray, FloatArray]:
+    def column(self, p: int) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
         """Row numbers, features, labels and weights of one column's rows."""
         k = self.index[p]
         return self.rows[k], self.Z[k], self.y[k], self.weight[k]
@@ -123,7 +121,7 @@ def sweep(chunk: Chunk, columns: Columns, left_out: LeftOut) -> Sums:
     low = (r < 0) & (weights > 0)
     signed = np.where(low, weights * chunk.y[:, None], 0.0)
     pull = np.empty((len(columns.fold), chunk.Z.shape[1] + 1))
-    pull[:, :-1] = signed.T @ chunk.Z.astype(np.float64, copy=False)
+    pull[:, :-1] = signed.T @ chunk.Z
     pull[:, -1] = signed.sum(axis=0)
     loss = -np.einsum("ij,ij,i->j", signed, r, chunk.y)
     near = np.abs(r) <= np.where(chunk.y[:, None] > 0, columns.width[:, 1], columns.width[:, 0])

@@ -30,7 +30,7 @@ from .reduced import HIGH
 from .solver import Solved
 from .sweep import Chunk, Columns
 
-__all__ = ["Farthest", "Limits", "Spread", "Verdict", "limits_of", "verdict"]
+__all__ = ["Farthest", "Limits", "Spread", "Verdict", "limits_of", "settled_near", "verdict"]
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class Spread:
     radius: float
     fit_intercept: bool
 
-    def distance(self, Z: NDArray[np.floating]) -> FloatArray:
-        square = np.einsum("ij,ij->i", Z, Z, dtype=np.float64)
+    def distance(self, Z: FloatArray) -> FloatArray:
+        square = np.einsum("ij,ij->i", Z, Z)
         square -= 2.0 * (Z @ self.centre)
         square += float(self.centre @ self.centre)
         # A little more than nothing, for rounding.
         return np.sqrt(np.maximum(square, 0.0) + 1e-13)
 
-    def own(self, Z: NDArray[np.floating]) -> FloatArray:
+    def own(self, Z: FloatArray) -> FloatArray:
         """Per unit of coefficient, how far f (b's walk aside) can move at the row itself."""
         distance = self.distance(Z)
         return (distance + self.radius) ** 2 if self.fit_intercept else distance**2
@@ -106,9 +106,7 @@ class Verdict:
     value: FloatArray | None = None
 
 
-def limits_of(
-    solved: list[Solved], weights: FloatArray, spread: Spread, seed: int
-) -> Limits:
+def limits_of(solved: list[Solved], weights: FloatArray, spread: Spread, seed: int) -> Limits:
     """``weights`` (2, 2): the least positive and the largest weight of each class."""
     theta = np.array([one.theta for one in solved])
     least, most = np.zeros((len(solved), 2)), np.zeros((len(solved), 2))
@@ -149,6 +147,40 @@ def walks(solved: Solved, sizes: FloatArray, slack: float) -> tuple[FloatArray, 
     walk(hinge(y).knots, levels, state, coef, u, who, margin, least, most)
     # Rows beyond the width, which are not here, may stop b sooner, but not before the width.
     return np.minimum(least[::2], solved.width.min()), most[1::2]
+
+
+def settled_near(
+    solved: Solved, limits: Limits, p: int, want_decision: bool
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """(wrong, open, kept) of the rows of a small problem, as `Verdict` has them.
+
+    A free row cannot take up its own coefficient, so that b walks as far as for one at its bound.
+    Where no coefficient is strictly inside its box b has an interval, and even a row without a
+    coefficient may limit it: all rows that the bounds do not settle are open then.
+    """
+    problem = solved.problem
+    value = solved.r + 1.0
+    size = np.abs(solved.coef)
+    inside = (size > tolerances.AT_BOUND * problem.box) & (
+        size < (1.0 - tolerances.AT_BOUND) * problem.box
+    )
+    kept = (solved.state == HIGH) & (size == 0.0)
+    if problem.fit_intercept and not inside.any():
+        kept[:] = False
+    wrong = ~(value > tolerances.TIE)
+    if want_decision:
+        return wrong, ~kept, kept
+    side = (problem.y > 0).astype(np.intp)
+    own = problem.box * limits.spread.own(problem.Z)
+    slack = limits.slack[p]
+    sure = (size > tolerances.AT_BOUND * problem.box) & (solved.r < 0.5)
+    settled_wrong = sure & (
+        (value <= tolerances.TIE - slack)
+        | (value - limits.least[p, side] + own <= tolerances.TIE - slack)
+    )
+    right = sure & (value - limits.most[p, side] - own > tolerances.TIE + slack)
+    wrong = np.where(kept, wrong, settled_wrong)
+    return wrong, ~(kept | settled_wrong | right), kept
 
 
 def verdict(chunk: Chunk, limits: Limits, want_decision: bool) -> Verdict:
