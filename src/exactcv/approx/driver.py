@@ -26,7 +26,7 @@ from scipy import sparse
 
 from .. import inputs
 from ..certificate import Certificate, warn_if_short
-from ..exceptions import InputError, Interrupted
+from ..exceptions import InputError, Interrupted, UnsupportedError
 from ..folds import Folds, IntArray
 from ..kernels import Kernel, gamma_value
 from ..losses import FloatArray
@@ -265,6 +265,11 @@ def _runner(data: Data, fmap: FeatureMap, workers: Workers, store: str, options:
     """Passes run where the rows are, or where the user has opened a cluster."""
     client = active_client() if options.cluster else None
     if isinstance(data.source, DaskRows) or (client and isinstance(data.source, ArrayRows)):
+        if store == "spill":
+            raise UnsupportedError(
+                "method_options['features']='spill' keeps features on the disk of this process; "
+                "with Dask use 'memory' (workers spill by themselves) or 'recompute'"
+            )
         return DaskRunner(
             data.source, data.y, data.weight, fmap, store, options.dtype, options.chunk_rows, client
         )
@@ -300,6 +305,7 @@ def _solver(job: Job, runner: Runner, sample: Sample, workers: Workers) -> Solve
     solver = Solver(runner, sample, {}, job.fit_intercept, job.tol, workers, mass, target, job.seed)
     # The rows near the margins of a batch of columns may take an eighth of the memory.
     solver.batch = max(1, job.budget // (8 * 8 * target * m))
+    solver.most_rows = max(target, min(solver.most_rows, job.budget // (8 * 8 * m)))
     return solver
 
 

@@ -179,6 +179,10 @@ def cross_kernel(X: Any, Y: Any, kernel: Kernel) -> FloatArray:
         return K
     if kernel.name == "laplacian":
         return np.asarray(np.exp(-float(kernel.gamma) * cdist(_dense(X), _dense(Y), "cityblock")))
+    if kernel.name == "rbf" and not (sparse.issparse(X) or sparse.issparse(Y)):
+        # Distances lose digits when all rows are far from the origin.
+        centre = Y.mean(axis=0)
+        X, Y = X - centre, Y - centre
     products = _dense(X @ Y.T)
     if kernel.name == "linear":
         return products

@@ -166,7 +166,8 @@ class Solver:
         self.fit_intercept, self.tol = fit_intercept, tol
         self.workers, self.mass, self.target, self.seed = workers, mass, target, seed
         self.passes = self.steps = 0
-        self.batch = 1000  # columns that a pass may serve
+        # Columns that a pass may serve, and rows that a small problem may grow to.
+        self.batch, self.most_rows = 1000, 100 * target
 
     # ---- first guesses --------------------------------------------------------------------------
 
@@ -246,6 +247,8 @@ class Solver:
                 width[p] = np.inf
                 continue
             reach = np.inf if state.error is None else WIDTH * state.error
+            if state.rounds + 1 >= MOST_ROUNDS:
+                reach = 0.0  # the last round is to tell how good the guess is
             expected = scale * np.count_nonzero(r[:, p] <= reach)
             if expected > 2 * state.target:
                 width[p], rate[p] = reach, state.target / expected
@@ -306,13 +309,13 @@ class Solver:
     ) -> None:
         if primal > state.best * (1.0 + 1e-9) or not reply.solved:
             # The last step made it worse: back, and try again with more rows.
-            state.target *= 2
+            state.target = min(2 * state.target, self.most_rows)
             theta = state.best_theta if state.best_theta is not None else theta
             state.theta, state.error = theta, None if state.error is None else 4.0 * state.error
             return
         state.best, state.best_theta = primal, theta
         if state.rounds % MANY_ROUNDS == 0:
-            state.target *= 2
+            state.target = min(2 * state.target, self.most_rows)
         moved = self._apart(reply.theta, theta)
         beyond = rate < 1.0 or WIDTH * moved > width.min()
         state.theta, state.error = reply.theta, CONTRACTION * moved if beyond else 0.0
