@@ -5,6 +5,7 @@ from importlib.metadata import version as _version
 
 from . import datasets
 from .exceptions import (
+    ClusterError,
     ExactCVError,
     FileError,
     InputError,
@@ -29,6 +30,7 @@ __version__ = _version("exactcv")
 __all__ = [
     "SVCCV",
     "CVResult",
+    "ClusterError",
     "ErrorCurveDisplay",
     "ExactCVError",
     "FileError",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "ClusterError",
     "ExactCVError",
     "FileError",
     "InputError",
@@ -45,6 +46,10 @@ class FileError(ExactCVError, OSError):
 
 class MissingExtraError(ExactCVError, ImportError):
     """An optional package is needed; the message names the extra to install."""
+
+
+class ClusterError(ExactCVError, RuntimeError):
+    """The cluster that was to do the work has gone or lost a task; there is no result."""
 
 
 class Interrupted(KeyboardInterrupt):

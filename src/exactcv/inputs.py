@@ -446,10 +446,16 @@ def check_n_threads(n_jobs: Any) -> int:
     return int(effective_n_jobs(n_jobs))
 
 
-def check_approx(approx: Any) -> None:
-    if approx is not None:
-        check_choice("approx", approx, ("rff", "nystroem"), "or None")
+def check_approx(approx: Any, n_components: Any, method: str, loss: str) -> int:
+    """``n_components`` as a number; what ``approx`` cannot do is refused."""
+    check_choice("approx", approx, ("rff", "nystroem"), "or None")
+    if isinstance(n_components, bool) or not isinstance(n_components, numbers.Integral):
+        raise InputTypeError(f"n_components must be an integer, got {n_components!r}")
+    if n_components < 1:
+        raise InputError(f"n_components must be at least 1, got {n_components}")
+    if method != "exact" or loss != "hinge":
         raise UnsupportedError(
-            f"approx={approx!r} is not in this release, which works with the exact kernel matrix; "
-            "use approx=None"
+            f"approx={approx!r} goes with method='exact' and loss='hinge', got method={method!r} "
+            f"and loss={loss!r}; leave these out, or use approx=None"
         )
+    return int(n_components)

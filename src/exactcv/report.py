@@ -52,7 +52,10 @@ def heading(it: Overview) -> str:
     grid = f"{n_points} grid points" if n_gammas == 1 else f"{n_points} values of C"
     gammas = "" if n_gammas == 1 else f" and {n_gammas} of gamma"
     classes = "" if len(it.classes) == 2 else f", {len(it.classes)} classes (one against one)"
-    return f"{scheme} over {grid}{gammas}, {it.n_folds} folds{classes}, method {it.method!r}"
+    approx = "" if it.approx is None else f", approximate kernel ({it.approx})"
+    return (
+        f"{scheme} over {grid}{gammas}, {it.n_folds} folds{classes}, method {it.method!r}{approx}"
+    )
 
 
 def _parts(it: Overview) -> list[tuple[str, str]]:

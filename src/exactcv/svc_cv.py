@@ -96,6 +96,10 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     verbose : int
         Above 0: show on standard error how far the search is, as ``progress`` of
         ``exactcv.cross_validate`` does.
+    approx, n_components, memory_limit :
+        As in ``exactcv.cross_validate``: features that stand in for the kernel, for data whose
+        kernel matrix would not fit.  Two classes, ``loss="hinge"``, accuracy as the score.  X and
+        y may then be all that ``cross_validate`` takes.
 
     Attributes
     ----------
@@ -114,6 +118,9 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         ``kkt`` and ``gap`` follow ``cv_results_``: the worst over folds and pairs.
     classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_ :
         As in ``SVC``.
+    weights_, feature_map_ :
+        With ``approx``, instead of support vectors: f(x) = feature_map_.transform(x) @ weights_ +
+        intercept_.
     n_features_in_, feature_names_in_ :
         As everywhere in scikit-learn.
 
@@ -169,6 +176,9 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         tol: float = 1e-8,
         random_state: Any = None,
         verbose: int = 0,
+        approx: str | None = None,
+        n_components: int = 200,
+        memory_limit: int | float | str | None = None,
     ):
         self.Cs = Cs
         self.lambdas = lambdas
@@ -190,6 +200,9 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
+        self.approx = approx
+        self.n_components = n_components
+        self.memory_limit = memory_limit
 
     # ---- fitting ------------------------------------------------------------------------------
 
@@ -212,6 +225,8 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         """
         start = perf_counter()
         scorer = self._check_settings()
+        if self.approx is not None:
+            return self._fit_approximately(X, y, sample_weight, groups, params)
         X, y = self._read_rows(X, y)
         n = X.shape[0]
         weight = inputs.read_sample_weight(sample_weight, n)
@@ -237,6 +252,19 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
                 self,
             ) from stop
         warn_if_short(self.certificate_, self.cv_results_["param_C"], tuning.n_solutions)
+        return self
+
+    def _fit_approximately(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any]
+    ) -> SVCCV:
+        """Features instead of a kernel matrix; X may be a file or a Dask collection."""
+        from .approx.estimator import fit_approximately
+
+        if params:
+            raise InputTypeError(f"with approx, fit() does not take {sorted(params)}")
+        if isinstance(X, (np.ndarray, list)) or sparse.issparse(X) or hasattr(X, "iloc"):
+            X, y = self._read_rows(X, y)
+        fit_approximately(self, X, y, sample_weight, groups)
         return self
 
     def _finish(
@@ -486,6 +514,10 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
             raise InputTypeError(str(error)) from error
         except ValueError as error:
             raise InputError(str(error)) from error
+        if hasattr(self, "weights_"):
+            from .approx.estimator import decision_values
+
+            return decision_values(self, X)
         model = (self.dual_coef_, self.n_support_, self.intercept_)
         chunk = max(1, PREDICT_ENTRIES // max(1, len(self.support_)))
         found = [
