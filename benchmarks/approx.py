@@ -93,8 +93,8 @@ def ours(n: int, m: int, approx: str, options: Row | None = None) -> Row:
         X = np.load(f"{folder}/X.npy", mmap_mode="r")
         start = perf_counter()
         result = exactcv.cross_validate(
-            X, y, approx=approx, n_components=m, lambdas=LAMBDAS, random_state=0, n_jobs=2, progress=True,
-            memory_limit="6GB", method_options=options or {},
+            X, y, approx=approx, n_components=m, lambdas=LAMBDAS, random_state=0, n_jobs=2,
+            progress=True, memory_limit="6GB", method_options=options or {},
         )  # fmt: skip
         seconds = perf_counter() - start
     X_test, y_test = draw(N_TEST, 2)

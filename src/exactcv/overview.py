@@ -195,11 +195,11 @@ def of_tuned(
 ) -> Overview:
     """The overview of a tuned estimator; ``left_out`` at the chosen point."""
     certificate, curves = tuned.certificate, tuned.curves
-    by_curve = {
+    by_curve: dict[str, Any] = {
         name: np.array([getattr(curve, name) for curve in curves])
         for name in ("error", "se", "n_errors", "at_bound")
     }
-    figures = {
+    figures: dict[str, Any] = {
         name: getattr(certificate, name).reshape(tuned.score.shape) for name in ("kkt", "gap")
     }
     scoring = None if tuning.scorer.call is None else tuning.scorer.name

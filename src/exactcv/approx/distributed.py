@@ -181,10 +181,9 @@ def _apply(
             part = slice(first, first + chunk_rows)
             rows = block.iloc[part] if hasattr(block, "iloc") else block[part]
             Z = rows if make is None else make(rows, start + first)
-            Z = np.asarray(Z, dtype=np.float64)
             signs = y[part].astype(float)
             weights = np.ones(len(signs)) if weight is None else weight[part]
-            results.append(work(Chunk(start + first, Z, signs, weights)))
+            results.append(work(Chunk(start + first, np.asarray(Z, dtype=float), signs, weights)))
     return results[0] if len(results) == 1 else work.join(results)
 
 

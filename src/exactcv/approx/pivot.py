@@ -244,7 +244,7 @@ def _by_engine(
         tracker = Tracker(ordinary, cancel)
         point = tracker.polish(tracker.move(start, 1.0))
         n = len(problem.y)
-        stayed = (np.abs(point.coef[n:]) >= ordinary.weight[n:] * (1 - 1e-9)).all()
+        stayed = bool((np.abs(point.coef[n:]) >= ordinary.weight[n:] * (1 - 1e-9)).all())
         if stayed:
             break
     w = point.coef @ Z

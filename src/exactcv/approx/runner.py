@@ -78,8 +78,9 @@ class LocalRunner:
     def chunk(self, k: int) -> Chunk:
         rows = slice(self.bounds[k], self.bounds[k + 1])
         Z = self._features(k) if self._kept is None else self._kept[rows]
-        Z = np.asarray(Z, dtype=np.float64)
-        return Chunk(int(self.bounds[k]), Z, self.y[rows], self.weight[rows])
+        return Chunk(
+            int(self.bounds[k]), np.asarray(Z, dtype=float), self.y[rows], self.weight[rows]
+        )
 
     def map(self, work: Callable[[Chunk], Result]) -> list[Result]:
         return self.workers.map(lambda k: work(self.chunk(k)), range(len(self.bounds) - 1))

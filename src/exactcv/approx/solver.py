@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -222,10 +222,11 @@ class Solver:
             plan = self._plan(mine)
             sums = merge(self.runner.map(_Sweep(plan, self._left_out_of(plan))))
             self.passes += 1
-            found = self.workers.map(
-                lambda p, plan=plan, sums=sums, mine=mine: self._round(mine[p], plan, sums, p),
-                range(len(open_)),
-            )
+
+            def another(p: int, plan: Any = plan, sums: Any = sums, mine: Any = mine) -> Any:
+                return self._round(mine[p], plan, sums, p)
+
+            found = self.workers.map(another, range(len(open_)))
             for k, solved in zip(open_, found, strict=True):
                 done[k] = solved
             open_ = [k for k in open_ if done[k] is None]
