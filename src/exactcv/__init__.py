@@ -7,6 +7,7 @@ from . import datasets
 from .exceptions import (
     ExactCVError,
     InputError,
+    InputIndexError,
     InputTypeError,
     Interrupted,
     MemoryLimitError,
@@ -33,6 +34,7 @@ __all__ = [
     "GridSearchCV",
     "HeatMapDisplay",
     "InputError",
+    "InputIndexError",
     "InputTypeError",
     "Interrupted",
     "LeftOutDisplay",
