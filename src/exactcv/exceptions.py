@@ -9,6 +9,7 @@ __all__ = [
     "ExactCVError",
     "FileError",
     "InputError",
+    "InputIndexError",
     "InputTypeError",
     "Interrupted",
     "MemoryLimitError",
@@ -30,6 +31,10 @@ class InputError(ExactCVError, ValueError):
 
 class InputTypeError(InputError, TypeError):
     """An argument has a type that cannot be used."""
+
+
+class InputIndexError(InputError, IndexError):
+    """An argument names an entry that is not there."""
 
 
 class UnsupportedError(ExactCVError, ValueError):
@@ -61,7 +66,9 @@ class Interrupted(KeyboardInterrupt):
     Attributes
     ----------
     partial : object or None
-        From ``cross_validate`` the ``CVResult`` of what is complete, or None if nothing is.
+        None if nothing is complete, else: from ``cross_validate`` the ``CVResult`` of what is
+        complete; from ``SVCCV`` and ``GridSearchCV`` the estimator itself, fitted to the best of
+        what is complete; from ``cross_val_score`` and ``cross_val_predict`` a masked array.
     """
 
     def __init__(self, message: str = "interrupted", partial: Any = None):
