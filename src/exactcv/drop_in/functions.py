@@ -78,7 +78,7 @@ def cross_val_score(
     >>> X, y = load_iris(return_X_y=True)
     >>> scores = exactcv.cross_val_score(SVC(C=10, gamma=0.1), X, y, cv=LeaveOneOut())
     >>> scores.shape, round(scores.mean(), 4)
-    ((150,), np.float64(0.98))
+    ((150,), np.float64(0.9667))
     """
     candidates = read_candidates(estimator, [None])
     if scoring is not None and not isinstance(scoring, str) and not callable(scoring):
