@@ -106,6 +106,8 @@ class RunFolder:
             raise FileError(
                 f"{str(path)!r} is not a run.json of exactcv; choose another --out"
             ) from error
+        if not same and not finished and not self.curves.count:
+            return False  # it has nothing yet that could be lost
         if not same:
             raise FileError(
                 f"{str(self.path)!r} belongs to another run, and nothing in it was changed: "
