@@ -129,6 +129,9 @@ def test_other_data_or_settings_are_refused_and_nothing_is_lost(
     assert tune(table, out) == 1
     error = capsys.readouterr().err
     assert "the data file has changed" in error and "nothing in it was changed" in error
+    other = write_csv(tmp_path / "other.csv", columns_of())
+    assert tune(other, out) == 1
+    assert 'file was "data.csv", now "other.csv"' in capsys.readouterr().err
     assert before == {path.name: path.read_bytes() for path in out.iterdir()}
 
 
