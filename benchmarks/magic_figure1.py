@@ -10,6 +10,7 @@ import papers
 from papers import MAGIC, Row, Table, one_by_one, ours, seconds, simulation
 
 LOSSES = ("logistic", "squared_hinge")
+TOL = 1e-8
 
 
 def cases(args: Namespace) -> dict[str, Callable[[], Row]]:
@@ -21,8 +22,8 @@ def one_size(n: int) -> Row:
     X, y, *_ = simulation(n, n // 5, 0, 10, **MAGIC)
     row: Row = {}
     for loss in LOSSES:
-        spent, result = ours(X, y, "magic", loss=loss)
-        alone = one_by_one(X, y, result.gamma, loss)
+        spent, result = ours(X, y, "magic", loss=loss, tol=TOL)
+        alone = one_by_one(X, y, result.gamma, loss, tol=TOL)
         row[loss] = {
             "magic": spent,
             "alone": alone,

@@ -70,7 +70,7 @@ class Table:
             kept[row] = run() | {"load": round(os.getloadavg()[0], 1), "size": _size(args)}
             print(f"{row}: {kept[row]}", file=sys.stderr)
             if args.write:
-                _store(name, kept)
+                kept |= _store(name, {row: kept[row]})
         order = [*cases, *(row for row in kept if row not in cases)]
         kept = {row: kept[row] for row in order if row in kept}
         if kept:
@@ -112,8 +112,12 @@ def _stored() -> dict[str, dict[str, Row]]:
     return json.loads(ROWS.read_text()) if ROWS.exists() else {}
 
 
-def _store(name: str, rows: dict[str, Row]) -> None:
-    ROWS.write_text(json.dumps(_stored() | {name: rows}, indent=1) + "\n")
+def _store(name: str, rows: dict[str, Row]) -> dict[str, Row]:
+    """Add rows to those kept; returns all, also those that others have added meanwhile."""
+    stored = _stored()
+    rows = stored.get(name, {}) | rows
+    ROWS.write_text(json.dumps(stored | {name: rows}, indent=1) + "\n")
+    return rows
 
 
 def _into_results(name: str, text: str) -> None:
@@ -168,7 +172,12 @@ def ours(X: np.ndarray, y: np.ndarray, method: str, **kwargs: Any) -> tuple[floa
 
 
 def one_by_one(
-    X: np.ndarray, y: np.ndarray, gamma: float, loss: str, fit_intercept: bool = True
+    X: np.ndarray,
+    y: np.ndarray,
+    gamma: float,
+    loss: str,
+    fit_intercept: bool = True,
+    tol: float = 1e-6,
 ) -> float:
     """Ordinary leave-one-out with the solver of ``magic``: one fold after the other, each with the
     kernel matrix of its own rows, its own inverses and its own path; estimated from two folds."""
@@ -183,7 +192,7 @@ def one_by_one(
             problem = Problem(part, y[train], np.ones(n - 1), make(y[train]), fit_intercept)
             # C of leave-one-out: 1 / (2 n lambda), with all n rows.
             grid = Grid(1 / (2 * n * LAMBDAS), LAMBDAS, False)
-            task = Task(problem, leave_one_out_folds(n - 1), grid, True, 1e-6)
+            task = Task(problem, leave_one_out_folds(n - 1), grid, True, tol)
             one_path(task, Ledger(task), workers)
             seconds += process_time() - start
     return seconds * n / sample

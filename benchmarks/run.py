@@ -14,6 +14,7 @@ import shlex
 import sys
 from pathlib import Path
 
+import drop_in
 import k_fold
 import leave_one_out
 import machine
@@ -33,7 +34,10 @@ gamma by the median rule, path, folds, certificate. The peer is scikit-learn's
 matrix and its slices for nothing, and only `fit` is timed. 50 lambdas (for 10-fold with n = 10,000
 from 1e3 to 1e-3, else the papers' grid, e^6 to e^-6). One BLAS thread; both sides in turn in one
 run; the quickest run of each. Where our side uses two threads, the peer's time is still the sum of
-its fits on one. Gaps are relative duality gaps, the worst over all fits."""
+its fits on one. Gaps are relative duality gaps, the worst over all fits.
+
+The GridSearchCV rows set `exactcv.GridSearchCV` against scikit-learn's, both on the raw data with
+`n_jobs=2` (threads here, processes there), scoring and the final refit included."""
 
 
 def main() -> int:
@@ -73,7 +77,7 @@ def _options() -> argparse.Namespace:
 
 
 def _chosen(settings: Settings, only: list[str] | None) -> list[Case]:
-    every = leave_one_out.cases(settings) + k_fold.cases(settings)
+    every = leave_one_out.cases(settings) + k_fold.cases(settings) + drop_in.cases(settings)
     if not only:
         return every
     chosen = [case for case in every if case.name.startswith(tuple(only))]

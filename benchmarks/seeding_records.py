@@ -17,6 +17,7 @@ import numpy as np
 
 HERE = Path(__file__).parent
 RUNS, RESULTS = HERE / "seeding_runs.json", HERE / "RESULTS_seeding.md"
+Key = tuple[str, str, str]  # data set, folds, scheme
 HEAD = "# Alpha seeding and the working-set solver\n"
 
 
@@ -91,26 +92,41 @@ def pack(positive: np.ndarray) -> str:
 
 
 class Records:
-    """All records of one size ("quick" or "full"), in the order in which they were first made."""
+    """All records of one size ("quick" or "full")."""
 
     def __init__(self, size: str):
         self.size = size
-        everything = json.loads(RUNS.read_text()) if RUNS.exists() else {}
-        self._others = {key: value for key, value in everything.items() if key != size}
-        self._mine = {_key(Record(**one)): Record(**one) for one in everything.get(size, [])}
+        self._all = _read().get(size, {})
+        self._new: dict[Key, Record] = {}
 
     def add(self, record: Record) -> None:
-        self._mine[_key(record)] = record
+        self._all[_key(record)] = self._new[_key(record)] = record
 
     def get(self, data: str, k: int | str, scheme: str) -> Record | None:
-        return self._mine.get((data, str(k), scheme))
+        return self._all.get((data, str(k), scheme))
 
     def save(self) -> None:
-        mine = [asdict(record) for _, record in sorted(self._mine.items())]
-        RUNS.write_text(json.dumps(self._others | {self.size: mine}, indent=1, sort_keys=True))
+        """Put what is new into the file, which another run may have changed in the meantime."""
+        everything = _read()
+        everything[self.size] = everything.get(self.size, {}) | self._new
+        self._all = everything[self.size] | self._new
+        lists = {
+            size: [asdict(record) for _, record in sorted(records.items())]
+            for size, records in everything.items()
+        }
+        RUNS.write_text(json.dumps(lists, indent=1, sort_keys=True))
 
 
-def _key(record: Record) -> tuple[str, str, str]:
+def _read() -> dict[str, dict[Key, Record]]:
+    """Every record of the file, by size and key."""
+    everything = json.loads(RUNS.read_text()) if RUNS.exists() else {}
+    return {
+        size: {_key(record): record for record in (Record(**one) for one in records)}
+        for size, records in everything.items()
+    }
+
+
+def _key(record: Record) -> Key:
     return record.data, record.k, record.scheme
 
 

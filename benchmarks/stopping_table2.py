@@ -89,7 +89,7 @@ def _words(options: argparse.Namespace) -> str:
     return (
         f"LOO error of the best model over {shared.REALIZATIONS} realizations, every row left out, "
         "by `exact`, whose seconds these are; its test error over the same realizations (the "
-        "paper: 100), with the standard deviation. Sets without stored splits have seeded ones. "
+        "paper: 100), with the standard deviation. Splits that are not stored are seeded. "
         f"Then both methods on the same work ({checked}). Equal: the same left-out labels, fold by "
         "fold, at every grid point, and exact certificates. Seconds are of processor time."
     )

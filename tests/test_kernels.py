@@ -10,7 +10,8 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import pdist
 from sklearn.metrics import pairwise
 
-from exactcv import kernels
+from exactcv import bandwidth, kernels
+from exactcv.bandwidth import median_gamma
 from exactcv.exceptions import InputError, MemoryLimitError, NotPSDWarning
 from exactcv.kernels import (
     Kernel,
@@ -18,7 +19,6 @@ from exactcv.kernels import (
     gamma_value,
     kernel_between,
     kernel_matrix,
-    median_gamma,
 )
 from exactcv.memory import available_memory, check_memory, parse_bytes
 from exactcv.parallel import Workers
@@ -67,9 +67,9 @@ def test_median_gamma_is_exact(n: int, p: int) -> None:
 def test_median_survives_a_bracket_that_misses(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).normal(size=(400, 3))
     expected = median_gamma(X)
-    monkeypatch.setattr(kernels, "_bracket", lambda D: (0.0, 1e-6))
+    monkeypatch.setattr(bandwidth, "_bracket", lambda D: (0.0, 1e-6))
     assert median_gamma(X) == expected
-    monkeypatch.setattr(kernels, "_bracket", lambda D: (1e6, 1e7))
+    monkeypatch.setattr(bandwidth, "_bracket", lambda D: (1e6, 1e7))
     assert median_gamma(X) == expected
 
 
@@ -113,7 +113,7 @@ def test_weighted_median_survives_a_bracket_that_misses(monkeypatch: pytest.Monk
     rng = np.random.default_rng(0)
     X, weight = rng.normal(size=(400, 2)), rng.uniform(0.1, 2.0, 400)
     expected = median_gamma(X, weight)
-    monkeypatch.setattr("exactcv.kernels._bracket", lambda D, weight=None: (0.0, 1e-9))
+    monkeypatch.setattr("exactcv.bandwidth._bracket", lambda D, weight=None: (0.0, 1e-9))
     assert median_gamma(X, weight) == expected
 
 

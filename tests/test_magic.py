@@ -29,18 +29,6 @@ def unsettled(result):
 
 
 @pytest.mark.parametrize("kind", sorted(set(BUILDERS) - {"constant_features"}))
-@pytest.mark.parametrize("method", ["magic", "consolidated"])
-def test_weak_regularisation_needs_no_fallback(method):
-    """C up to 1e4: nearly all rows on the margin, far from where smoothing starts."""
-    X, y = exactcv.datasets.load_breast_cancer()
-    options = {"lambdas": np.exp([-6.0, -9.0, -13.0]), "output": "decision", "tol": 1e-6}
-    mine = exactcv.cross_validate(X[:120, :6], y[:120], method=method, **options)
-    exact = exactcv.cross_validate(X[:120, :6], y[:120], method="exact", **options)
-    assert mine.certificate.exact
-    assert mine.stats["fallback"] == 0
-    np.testing.assert_allclose(mine.decision, exact.decision, atol=1e-6)
-
-
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("cv", ["loo", 5])
 def test_hinge_equals_refit(kind, fit_intercept, cv):
@@ -168,6 +156,18 @@ def test_columns_that_cannot_converge_are_not_called_solved(monkeypatch):
     cancel = np.zeros(1, dtype=np.int32)
     found = solve_hinge_columns(batch, np.zeros((n, n)), inverses, 1.0, cancel)
     assert not found.solved.all()
+
+
+@pytest.mark.parametrize("method", ["magic", "consolidated"])
+def test_weak_regularisation_needs_no_fallback(method):
+    """C up to 1e4: nearly all rows on the margin, far from where smoothing starts."""
+    X, y = exactcv.datasets.load_breast_cancer()
+    options = {"lambdas": np.exp([-6.0, -9.0, -13.0]), "output": "decision", "tol": 1e-6}
+    mine = exactcv.cross_validate(X[:120, :6], y[:120], method=method, **options)
+    exact = exactcv.cross_validate(X[:120, :6], y[:120], method="exact", **options)
+    assert mine.certificate.exact
+    assert mine.stats["fallback"] == 0
+    np.testing.assert_allclose(mine.decision, exact.decision, atol=1e-6)
 
 
 def test_fallback_gives_the_same_answer(monkeypatch):

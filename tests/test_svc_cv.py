@@ -316,6 +316,8 @@ def test_probabilities_need_to_be_asked_for() -> None:
     p = model.fit(X, y).predict_proba(X)
     assert p.sum(axis=1) == pytest.approx(1.0)
     assert np.exp(model.predict_log_proba(X)) == pytest.approx(p)
+    model.set_params(probability=False).fit(X, y)
+    assert not hasattr(model.set_params(probability=True), "predict_proba")  # none left over
     with pytest.raises(NotFittedError):
         SVCCV(probability=True).predict_proba(X)
 
@@ -323,7 +325,7 @@ def test_probabilities_need_to_be_asked_for() -> None:
 def test_verbose_reports(capsys: pytest.CaptureFixture[str]) -> None:
     X, y = mixture(12)
     SVCCV(Cs=CS, gamma=[0.1, 1.0], verbose=1).fit(X, y)
-    assert "kernel 2 of 2, 12 rows" in capsys.readouterr().err
+    assert "12 rows (2 of 2)" in capsys.readouterr().err
     SVCCV(Cs=CS).fit(X, y)
     assert capsys.readouterr().err == ""
 

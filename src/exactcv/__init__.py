@@ -14,6 +14,7 @@ from .exceptions import (
     MissingExtraError,
     NotExactWarning,
     NotPSDWarning,
+    SlowFoldsWarning,
     UnsupportedError,
 )
 
@@ -31,6 +32,7 @@ __all__ = [
     "ErrorCurveDisplay",
     "ExactCVError",
     "FileError",
+    "GridSearchCV",
     "HeatMapDisplay",
     "InputError",
     "InputTypeError",
@@ -41,9 +43,12 @@ __all__ = [
     "NotExactWarning",
     "NotPSDWarning",
     "RocDisplay",
+    "SlowFoldsWarning",
     "SmoothSVC",
     "UnsupportedError",
     "__version__",
+    "cross_val_predict",
+    "cross_val_score",
     "cross_validate",
     "datasets",
     "load_model",
@@ -56,6 +61,7 @@ __all__ = [
 # Imported when first asked for: scikit-learn takes most of a second.
 _LAZY = {
     "ErrorCurveDisplay": "displays",
+    "GridSearchCV": "drop_in.grid_search",
     "HeatMapDisplay": "displays",
     "LeftOutDisplay": "displays",
     "RocDisplay": "displays",
@@ -64,6 +70,8 @@ _LAZY = {
     "load_model": "files.model",
     "save_model": "files.model",
     "write_html": "html_report",
+    "cross_val_predict": "drop_in.functions",
+    "cross_val_score": "drop_in.functions",
 }
 
 

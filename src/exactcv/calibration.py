@@ -57,7 +57,7 @@ def fit_sigmoid(
     --------
     >>> f = np.array([-2.0, -1.0, -0.5, 0.5, 1.0, 2.0])
     >>> fit_sigmoid(f, f > -0.8)(np.array([-2.0, 0.0, 2.0])).round(2)
-    array([0.23, 0.68, 0.94])
+    array([0.27, 0.68, 0.92])
     """
     weight = np.ones(len(f)) if weight is None else weight
     n_positive, n_negative = weight[positive].sum(), weight[~positive].sum()

@@ -14,6 +14,7 @@ __all__ = [
     "MissingExtraError",
     "NotExactWarning",
     "NotPSDWarning",
+    "SlowFoldsWarning",
     "UnsupportedError",
 ]
 
@@ -69,3 +70,7 @@ class NotPSDWarning(UserWarning):
 
 class NotExactWarning(UserWarning):
     """Some solutions do not meet the tolerance; see ``result.certificate.unresolved``."""
+
+
+class SlowFoldsWarning(UserWarning):
+    """A setting makes the problem differ from fold to fold, so the folds share no kernel matrix."""

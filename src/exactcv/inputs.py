@@ -16,9 +16,10 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy import sparse
 
+from .bandwidth import GAMMA_RULES
 from .exceptions import InputError, InputTypeError, UnsupportedError
 from .folds import Folds, IntArray, make_folds
-from .kernels import GAMMA_RULES, KERNELS, Kernel
+from .kernels import KERNELS, Kernel
 from .losses import FloatArray
 from .memory import check_memory
 from .problem import Grid

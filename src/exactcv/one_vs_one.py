@@ -70,6 +70,9 @@ class ManyClasses:
         As in ``problem.py``.
     own_model : callable or None
         ``(rows, signs) -> OwnModel | None``, for methods that bring their own model.
+    ties_are_wrong : bool
+        Does a left-out value of zero (up to 1e-9) vote against the row's own class?  If not, for
+        the second class of its pair, as in LIBSVM.
     """
 
     K: FloatArray
@@ -85,6 +88,7 @@ class ManyClasses:
     want_decision: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
     own_model: Callable[[IntArray, FloatArray], OwnModel | None] | None = None
+    ties_are_wrong: bool = True
 
     @property
     def n_classes(self) -> int:
@@ -214,7 +218,8 @@ def ovr_columns(decision: FloatArray, n_classes: int) -> FloatArray:
     """scikit-learn's "ovr" columns (..., k): votes, and below them the sum of confidences.
 
     Each class has its votes plus s / (3 (|s| + 1)), where s adds up the pair decisions in its
-    favour: less than a vote, so it only decides between classes with equally many.
+    favour: less than a vote, so it only decides between classes with equally many.  Here, unlike
+    in `votes_of` (and unlike in SVC's ``predict``), zero votes for the first class.
 
     Examples
     --------
@@ -225,7 +230,10 @@ def ovr_columns(decision: FloatArray, n_classes: int) -> FloatArray:
     for p, (a, b) in enumerate(combinations(range(n_classes), 2)):
         sums[..., a] -= decision[..., p]
         sums[..., b] += decision[..., p]
-    columns: FloatArray = votes_of(decision, n_classes) + sums / (3.0 * (np.abs(sums) + 1.0))
+    votes = np.zeros(sums.shape, dtype=np.intp)
+    for p, (a, b) in enumerate(combinations(range(n_classes), 2)):
+        _cast(votes, a, b, decision[..., p] > TIE)
+    columns: FloatArray = votes + sums / (3.0 * (np.abs(sums) + 1.0))
     return columns
 
 
@@ -256,7 +264,7 @@ class _Solved:
     ledger: Ledger
     part: _Part
     for_second: BoolArray  # (L, T)
-    decision: FloatArray  # (L, T), NaN where only the label is known
+    decision: FloatArray  # (L, T), or empty unless wanted
 
 
 def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Solved:
@@ -280,9 +288,14 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
     for_second = decision > -TIE
     # Among its own rows the ledger knows which are wrong, with or without a value; a tie is.
     truth = task.codes[task.folds.pair_rows[part.own]] == second
-    for_second[:, part.own] = truth ^ ledger.wrong[:, : len(truth)]
+    by_ledger = truth ^ ledger.wrong[:, : len(truth)]
+    if not task.ties_are_wrong:
+        unknown = np.isnan(decision[:, part.own])
+        by_ledger = np.where(unknown, by_ledger, for_second[:, part.own])
+    for_second[:, part.own] = by_ledger
     fit = PairFit(first, second, rows, ledger.coef, ledger.intercept)
-    return _Solved(fit, ledger, part, for_second, decision)
+    kept = decision if task.want_decision else np.zeros((0, 0))
+    return _Solved(fit, ledger, part, for_second, kept)
 
 
 def _cut_down(task: ManyClasses, inside: BoolArray) -> _Part:
@@ -296,7 +309,9 @@ def _cut_down(task: ManyClasses, inside: BoolArray) -> _Part:
     left_out = [place[out[inside[out]]] for out in folds.left_out]
     test = [place[rows[inside[rows]]] for rows in folds.test]
     scaled = task.grid.scale_with_fold and not folds.leave_one_out
-    kept = np.array([f for f, out in enumerate(left_out) if len(out) or scaled], dtype=np.intp)
+    # A fold that tests its own training rows is kept even if it leaves none of them out.
+    touched = [len(out) or len(rows) for out, rows in zip(left_out, test, strict=True)]
+    kept = np.flatnonzero(np.ones(len(folds)) if scaled else touched).astype(np.intp)
     n = int(np.count_nonzero(inside))
     if not len(kept):  # no fold touches this pair: one that leaves nothing out, for the full data
         nothing = (np.zeros(0, dtype=np.intp),)

@@ -111,7 +111,7 @@ class SmoothSVC(ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64, order="C")
         check_classification_targets(y)
         self.classes_, signs = _two_classes(column_or_1d(y))
-        if sample_weight is not None and np.ndim(sample_weight) == 0:
+        if sample_weight is not None and np.isscalar(sample_weight):
             sample_weight = np.full(len(signs), sample_weight, dtype=float)
         weight = inputs.read_weights(sample_weight, self.class_weight, signs, self.classes_)
         linear, self.gamma_ = kernel.name == "linear", None

@@ -126,6 +126,9 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     at work have stopped.  If some gammas are done by then, the estimator has been fitted to the
     best of them; it is also the ``partial`` of the exception.
 
+    A left-out value of zero (up to 1e-9) votes against the row's own class, so that with two
+    classes it counts as an error, as in ``cross_validate``.
+
     Examples
     --------
     >>> import exactcv
@@ -253,6 +256,7 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         self._keep_model(tuning, tuned, X, keep)
         decision = tuned.chosen.decision
         values = None if decision is None else decision[tuned.point]
+        self.__dict__.pop("_sigmoids", None)  # of an earlier fit
         if self.probability or self._wants_values:
             left_out = tuning.left_out_at(tuned.chosen, tuned.point, workers)
             values = left_out.decision

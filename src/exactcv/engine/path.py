@@ -63,12 +63,24 @@ class Tracker:
 
         ``guess`` holds the states to try first; by default those of ``point``.
         """
+        if C > point.C and self._settled(point, guess):
+            return replace(point, C=C)
         new, status = self._solve(point, C, guess)
         left_out = new.state < 0
         for another_way in (self._in_smaller_steps, self._from_working_sets, self._monotone):
             if status == Status.STALLED:
                 new, status = another_way(point, C, left_out)
         return new if status == Status.CONVERGED else self.slow_but_sure(new)
+
+    def _settled(self, point: Point, guess: StateArray | None) -> bool:
+        """Is this the solution for every larger C too?
+
+        It is if no row is at a bound that grows with C: rows at a knot then have more room, and
+        those on a segment have the coefficient 0, so that all conditions stay as they are.
+        """
+        if guess is not None and ((guess < 0) & (point.state >= 0)).any():
+            return False
+        return not point.coef[~at_knot(point.state)].any()
 
     def polish(self, point: Point) -> Point:
         """Solve again from h computed afresh: updates lose digits when C is large."""

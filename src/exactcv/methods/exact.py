@@ -47,7 +47,7 @@ class Exact:
             return REFIT.run(task, ledger, workers)
         start = perf_counter()
         tracker = Tracker(task.problem, workers.cancel, task.tol)
-        points = workers.run(lambda: self._path(task, ledger, tracker))
+        points = workers.run(lambda: self.path(task, ledger, tracker))
         middle = perf_counter()
         judged = ledger.seconds
         if task.folds.leave_one_out:
@@ -60,7 +60,7 @@ class Exact:
         seconds = {"path": middle - start - judged, "folds": max(folds, 0.0)}
         return counts | {"timings": seconds}
 
-    def _path(self, task: Task, ledger: Ledger, tracker: Tracker) -> list[Point]:
+    def path(self, task: Task, ledger: Ledger, tracker: Tracker) -> list[Point]:
         """Full-data solutions along rising C, entered in the ledger."""
         order = rising(task.grid.Cs)
         points = list(full_path(task.problem, task.grid.Cs[order], tracker))

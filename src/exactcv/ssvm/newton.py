@@ -51,6 +51,7 @@ WORTH_UPDATING = 0.5
 EPSILON = float(np.finfo(float).eps)
 UNKNOWN = np.zeros(0)
 GRADIENT = 1e-10  # the aim for ||g||, relative to max(1, ||theta||)
+ROUGH = 1e-8  # a gradient beyond this, relative likewise, is not left to rounding
 PANEL = 256  # rows at a time in extended precision
 
 # Matrices smaller than this are factorised in less time than an update takes to set up.
@@ -193,10 +194,20 @@ def fit(design: Design, c: float, strategy: str = "auto", active: BoolArray | No
         return leaving.target(support)
 
     found = newton(design, c, design.used, target, active)
-    if not found.converged:  # updates that were too rough (c beyond 1e5): factorise each step
-        return fit(design, c, "none")
-    assert leaving is not None
-    return polish(design, c, found, NONE, Updated(leaving.held, [leaving], [found]).solve)
+    if found.converged:
+        assert leaving is not None
+        found = polish(design, c, found, NONE, Updated(leaving.held, [leaving], [found]).solve)
+        if _arrived(design, c, found):
+            return found
+    # Updates that were too rough (c beyond 1e5): factorise each step.
+    return fit(design, c, "none")
+
+
+def _arrived(design: Design, c: float, found: Fit) -> bool:
+    """Does the gradient vanish with the support vectors that f itself has?"""
+    support = design.support(found.f, design.used)
+    g, _ = _gradients(design, c, found.theta[None], support[None], [NONE])
+    return bool(np.linalg.norm(g) <= ROUGH * max(1.0, float(np.linalg.norm(found.theta))))
 
 
 def leave_out(leaving: Leaving, train: BoolArray) -> Fit:

@@ -1,0 +1,281 @@
+"""All candidates on all splits: run the plan, and hand what it finds to whoever asked.
+
+The unit of work is a group with one kernel (shared), one split with all its groups (by fold), or
+one fit of scikit-learn's.  Units run on threads, each with one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn import config_context, get_config
+from sklearn.base import clone
+from sklearn.utils import check_array
+
+from ..exceptions import NotExactWarning
+from ..folds import Folds, IntArray
+from ..inputs import check_n_threads
+from ..kernels import is_psd, kernel_matrix
+from ..losses import FloatArray
+from ..memory import check_memory
+from ..parallel import Workers
+from .models import Candidate, row_weights
+from .plan import FitParams, Group, Plan, make_plan, read_fit_params
+from .scores import Answer
+from .solve import Found, left_out_values, trained_values
+from .splits import Data, as_numbers, rows_of
+
+__all__ = ["Evaluation", "Receiver"]
+
+NOT_CONVEX = (
+    "the kernel matrix is not positive semidefinite, so the problem has several local solutions "
+    "and only its own solver finds those that scikit-learn would"
+)
+
+
+class Receiver(Protocol):
+    """What the search does with the answers, as they come, from any thread."""
+
+    @property
+    def labels_suffice(self) -> bool: ...
+
+    def answers(self, splits: Sequence[int], answer: Answer, seconds: float) -> None:
+        """One candidate on some splits, row after row as in ``data.rows``; seconds a split."""
+        ...
+
+    def fit_by_scikit_learn(self, candidate: Candidate, split: int) -> None: ...
+
+
+@dataclass
+class Evaluation:
+    """One call: the data, the fit parameters and the receiver."""
+
+    data: Data
+    fit_params: Mapping[str, Any]
+    receiver: Receiver
+    misses: list[int] = field(default_factory=list)
+    foreign: list[tuple[Candidate, int]] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+    def run(self, candidates: Sequence[Candidate], n_jobs: Any, probability: bool = False) -> None:
+        plan = make_plan(candidates, self.fit_params, probability)
+        splits = range(self.data.n_splits)
+        self.foreign = [(candidate, split) for candidate in plan.foreign for split in splits]
+        units: list[Callable[[Workers], None]] = [partial(self._shared, g) for g in plan.shared]
+        for groups in plan.by_fold:
+            units += [partial(self._by_fold, groups, split) for split in splits]
+        with Workers(check_n_threads(n_jobs)) as workers:
+            _run_all(units, workers)
+            fits = [partial(self._foreign, *pair) for pair in self.foreign]
+            _run_all(fits, workers)
+        self._warn(plan)
+
+    def _warn(self, plan: Plan) -> None:
+        plan.reasons += self.reasons
+        plan.warn(stacklevel=5)
+        if sum(self.misses):
+            warnings.warn(
+                f"{sum(self.misses)} solutions do not meet the tolerance 1e-8: they are beyond the "
+                "accuracy of float64; standardise the features or leave out the largest C",
+                NotExactWarning,
+                stacklevel=4,
+            )
+
+    # ---- one kernel for all folds --------------------------------------------------------------
+
+    def _shared(self, group: Group, workers: Workers) -> None:
+        start = perf_counter()
+        data, params = self.data, self._params(group)
+        try:
+            X = self._features(group.first, params)
+            kernel = group.kernel.on(X)
+            check_memory(len(X))
+            K = kernel_matrix(X, kernel, workers)[0]
+            weight = self._weights(group.first, params, np.arange(data.n))
+        except Exception as error:  # scikit-learn's own fit will say what is wrong
+            self._give_up(group, range(data.n_splits), _memory_reason(error))
+            return
+        if not is_psd(K, kernel):
+            self._give_up(group, range(data.n_splits), NOT_CONVEX)
+            return
+        regular = [f for f in range(data.n_splits) if self._regular(f, weight)]
+        if regular:
+            found = left_out_values(
+                K,
+                data.codes,
+                weight,
+                self._folds(regular),
+                group.Cs,
+                self._labels_only(group),
+                workers,
+            )
+            self._hand_over(group, regular, found, np.arange(len(data.classes)), start)
+        for split in sorted(set(range(data.n_splits)) - set(regular)):
+            self._one_fold(group, split, K, weight[data.train[split]], perf_counter(), workers)
+
+    def _features(self, candidate: Candidate, params: FitParams) -> FloatArray:
+        X = self.data.X
+        if candidate.before is not None:  # steps that learn nothing
+            X = clone(candidate.before).fit_transform(X, self.data.y)
+        return _dense(X)
+
+    def _regular(self, split: int, weight: FloatArray) -> bool:
+        """Does the training set have all classes, and no row twice?"""
+        train = self.data.train[split]
+        here = np.unique(self.data.codes[train[weight[train] > 0]])
+        return len(here) == len(self.data.classes) and self.data.once_each(split)
+
+    def _folds(self, splits: Sequence[int]) -> Folds:
+        everyone = np.arange(self.data.n, dtype=np.intp)
+        left_out = tuple(np.setdiff1d(everyone, self.data.train[f]) for f in splits)
+        return Folds(self.data.n, left_out, tuple(self.data.rows(f) for f in splits))
+
+    def _labels_only(self, group: Group) -> bool:
+        breaking = any(candidate.svc.break_ties for candidate in group.candidates)
+        return self.receiver.labels_suffice and not breaking
+
+    # ---- one problem a fold --------------------------------------------------------------------
+
+    def _by_fold(self, groups: Sequence[Group], split: int, workers: Workers) -> None:
+        """One split: its steps are fitted once, its kernels once each."""
+        data, first = self.data, groups[0].first
+        params = self._params(groups[0])
+        train = data.train[split]
+        try:
+            if first.before is None:
+                X, rows = _dense(data.X), train
+            else:
+                X, rows = self._transformed(first, params, split), np.arange(len(train))
+            check_memory(len(X))
+        except Exception as error:  # scikit-learn's own fit will say what is wrong
+            for group in groups:
+                self._give_up(group, [split], _memory_reason(error))
+            return
+        for group in groups:
+            start = perf_counter()
+            try:
+                kernel = group.kernel.on(X[rows])
+                K = kernel_matrix(X, kernel, workers)[0]
+                weight = self._weights(group.first, params, train)
+            except Exception:
+                self._give_up(group, [split], None)
+                continue
+            if is_psd(K, kernel):
+                stacked = first.before is not None
+                self._one_fold(group, split, K, weight, start, workers, stacked)
+            else:
+                self._give_up(group, [split], NOT_CONVEX)
+
+    def _transformed(self, candidate: Candidate, params: FitParams, split: int) -> FloatArray:
+        """Rows [training as fitted, test, (training as transformed later)]."""
+        data = self.data
+        steps = clone(candidate.before)
+        X_train, y_train = data.part(split, "train", pairwise=False)
+        X_test, _ = data.part(split, "test", pairwise=False)
+        given = rows_of(params.steps, data.n, data.train[split])
+        blocks = [_dense(steps.fit_transform(X_train, y_train, **given))]
+        blocks.append(_dense(steps.transform(X_test)))
+        if data.with_train:
+            blocks.append(_dense(steps.transform(X_train)))
+        return np.vstack(blocks)
+
+    def _one_fold(
+        self,
+        group: Group,
+        split: int,
+        K: FloatArray,
+        weight: FloatArray,
+        start: float,
+        workers: Workers,
+        stacked: bool = False,
+    ) -> None:
+        """The path of one training set.
+
+        K covers all rows of the data, or, if ``stacked``, the rows of `_transformed`; ``weight``
+        belongs to the training rows.
+        """
+        data, train = self.data, self.data.train[split]
+        present = np.unique(data.codes[train])
+        used = np.unique(data.codes[train[weight > 0]])
+        if len(used) < 2 or len(used) < len(present):
+            self._give_up(group, [split], None)  # scikit-learn says what is wrong
+            return
+        rows = np.arange(len(train)) if stacked else train
+        codes = np.searchsorted(present, data.codes[train])
+        full_codes, full_weight = np.full(len(K), -1, dtype=np.intp), np.zeros(len(K))
+        full_codes[rows] = codes
+        np.add.at(full_weight, rows, weight)
+        found = trained_values(K, full_codes, full_weight, group.Cs, workers)
+        where = np.arange(len(train), len(K)) if stacked else data.rows(split)
+        self._hand_over(group, [split], found.at(where), present, start)
+
+    # ---- small change --------------------------------------------------------------------------
+
+    def _params(self, group: Group) -> FitParams:
+        params = read_fit_params(group.first, self.fit_params)
+        assert params is not None  # the plan has sorted out the others
+        return params
+
+    def _weights(self, candidate: Candidate, params: FitParams, rows: IntArray) -> FloatArray:
+        data = self.data
+        sample_weight = as_numbers(params.sample_weight, data.n)
+        labels = data.labels[rows]
+        mine = None if sample_weight is None else sample_weight[rows]
+        return row_weights(candidate.class_weights(labels), labels, mine)
+
+    def _hand_over(
+        self, group: Group, splits: Sequence[int], found: Found, present: IntArray, start: float
+    ) -> None:
+        self.misses.append(found.misses)
+        seconds = (perf_counter() - start) / (len(group.candidates) * len(splits))
+        for candidate in group.candidates:
+            l = int(np.searchsorted(group.Cs, candidate.svc.C))
+            values = None if found.values is None else found.values[l]
+            answer = Answer(candidate, values, found.labels[l], present)
+            self.receiver.answers(splits, answer, seconds)
+
+    def _give_up(self, group: Group, splits: Sequence[int], reason: str | None) -> None:
+        """Leave it to scikit-learn."""
+        self.foreign += [(candidate, f) for candidate in group.candidates for f in splits]
+        if reason is not None:
+            self.reasons.append(reason)
+
+    def _foreign(self, candidate: Candidate, split: int, workers: Workers) -> None:
+        self.receiver.fit_by_scikit_learn(candidate, split)
+
+
+def fit_on(data: Data, fit_params: Mapping[str, Any], candidate: Candidate, split: int) -> Any:
+    """scikit-learn's own fit of one candidate on one split."""
+    X, y = data.part(split, "train", candidate.pairwise)
+    given = rows_of(fit_params, data.n, data.train[split])
+    return clone(candidate.estimator).fit(X, y, **given)
+
+
+def _run_all(units: Sequence[Callable[[Workers], None]], workers: Workers) -> None:
+    """Units side by side if there are enough of them, else threads inside each."""
+    settings = get_config()  # scikit-learn keeps them by thread
+
+    def run(unit: Callable[[Workers], None]) -> None:
+        with config_context(**settings):
+            unit(workers.alone())
+
+    if len(units) >= 2 * workers.n_threads or workers.n_threads == 1:
+        workers.map(run, units)
+        return
+    for unit in units:
+        unit(workers)
+
+
+def _dense(X: Any) -> FloatArray:
+    checked: Any = check_array(X, dtype=np.float64, order="C", accept_sparse="csr")
+    return np.ascontiguousarray(checked.toarray() if hasattr(checked, "toarray") else checked)
+
+
+def _memory_reason(error: BaseException) -> str | None:
+    return str(error) if isinstance(error, MemoryError) else None

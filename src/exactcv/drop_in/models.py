@@ -1,0 +1,223 @@
+"""What an estimator asks for: the SVC, the steps before it, and what changes with the fold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.kernel_approximation import AdditiveChi2Sampler
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, PolynomialFeatures
+from sklearn.svm import SVC
+from sklearn.utils.class_weight import compute_class_weight
+
+from ..exceptions import UnsupportedError
+from ..kernels import Kernel
+from ..losses import FloatArray
+
+__all__ = ["Candidate", "KernelSpec", "read_candidates"]
+
+# Transformers that map each row on its own, whatever rows they were fitted to.
+ROW_WISE = (Normalizer, Binarizer, PolynomialFeatures, AdditiveChi2Sampler, HashingVectorizer)
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """A kernel and those of its parameters that it uses; equal if the matrices are equal."""
+
+    name: Any
+    gamma: Any = None
+    degree: int = 3
+    coef0: float = 0.0
+
+    @classmethod
+    def of(cls, svc: SVC) -> KernelSpec:
+        name = svc.kernel
+        if name == "rbf":
+            return cls(name, svc.gamma)
+        if name == "sigmoid":
+            return cls(name, svc.gamma, coef0=float(svc.coef0))
+        if name == "poly":
+            return cls(name, svc.gamma, int(svc.degree), float(svc.coef0))
+        return cls(name)  # linear, precomputed, callable
+
+    @property
+    def by_fold(self) -> bool:
+        return bool(self.gamma == "scale")
+
+    def on(self, X: Any) -> Kernel:
+        """The kernel for the rows X, with gamma as a number."""
+        gamma = 1.0 if self.gamma is None else self.gamma
+        if gamma == "auto":
+            gamma = 1.0 / X.shape[1]
+        elif gamma == "scale":
+            variance = float(X.var())
+            gamma = 1.0 / (X.shape[1] * variance) if variance != 0 else 1.0
+        return Kernel(self.name, float(gamma), self.degree, self.coef0)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One setting of the parameters: an unfitted SVC, or a pipeline that ends in one.
+
+    ``key`` says which steps stand before the SVC: candidates with equal keys share them.
+    """
+
+    position: int
+    params: Mapping[str, Any] | None
+    estimator: Any
+    svc: SVC
+    prefix: str  # of the SVC's own fit parameters
+    key: tuple[Any, ...]
+
+    @cached_property
+    def before(self) -> Pipeline | None:
+        """The steps before the SVC, if any of them does something."""
+        if not isinstance(self.estimator, Pipeline):
+            return None
+        return self.estimator[:-1] if _active_steps(self.estimator) else None
+
+    @cached_property
+    def kernel(self) -> KernelSpec:
+        return KernelSpec.of(self.svc)
+
+    @property
+    def pairwise(self) -> bool:
+        """Is X the kernel matrix?"""
+        return self.before is None and self.svc.kernel == "precomputed"
+
+    def weighs_as(self) -> Any:
+        """Equal for candidates whose classes have the same weights."""
+        weight = self.svc.class_weight
+        return tuple(sorted(map(repr, weight.items()))) if isinstance(weight, dict) else weight
+
+    def changing(self, fit_params: Iterable[str]) -> list[tuple[str, str]]:
+        """The settings that make the problem differ from fold to fold, and what to do instead."""
+        found = []
+        if self.before is not None:
+            learning = [name for name, step in _active_steps(self.estimator) if not row_wise(step)]
+            theirs = any(not name.startswith(self.prefix) for name in fit_params)
+            if learning or theirs:
+                found.append((_steps_in_words(learning), _ADVICE["steps"]))
+        if self.kernel.by_fold:
+            found.append(("gamma='scale'", _ADVICE["gamma"]))
+        if self.svc.class_weight == "balanced":
+            found.append(("class_weight='balanced'", _ADVICE["class_weight"]))
+        return found
+
+    def foreign(self, needs_probability: bool) -> str | None:
+        """Why only scikit-learn's own solver can answer, if so."""
+        if needs_probability:
+            return (
+                "probabilities come from scikit-learn's own fits, which draw random folds inside; "
+                "exactcv.SVCCV(probability=True) calibrates on exact left-out values instead"
+            )
+        if self.svc.max_iter != -1:
+            return f"max_iter={self.svc.max_iter} stops scikit-learn's solver early; leave it at -1"
+        if self.kernel.name == "poly" and self.kernel.degree < 1:
+            return f"degree={self.kernel.degree} makes a constant kernel"
+        return None
+
+    def class_weights(self, y: NDArray[Any]) -> dict[Any, float]:
+        """The weight of each class, as SVC works it out from the training labels."""
+        classes = np.unique(y)
+        weights = compute_class_weight(self.svc.class_weight, classes=classes, y=y)
+        return dict(zip(classes.tolist(), weights.tolist(), strict=True))
+
+
+_ADVICE = {
+    "steps": "transform X once before the search to share one kernel matrix; the steps then learn "
+    "from the left-out rows too, so the estimate is less honest (much less if they use y)",
+    "gamma": "a number shares one kernel matrix, for example gamma=1 / (X.shape[1] * X.var())",
+    "class_weight": "a dict of fixed weights shares one problem between the folds",
+}
+
+
+def read_candidates(estimator: Any, grid: Iterable[Mapping[str, Any] | None]) -> list[Candidate]:
+    """An unfitted copy of the estimator for each setting of the parameters.
+
+    Examples
+    --------
+    >>> [c.svc.C for c in read_candidates(SVC(gamma=0.5), [{"C": 1.0}, {"C": 2.0}])]
+    [1.0, 2.0]
+    """
+    _check_supported(estimator)
+    return [_read(k, estimator, params) for k, params in enumerate(grid)]
+
+
+def _read(position: int, estimator: Any, params: Mapping[str, Any] | None) -> Candidate:
+    copy = clone(estimator)
+    if params:
+        copy.set_params(**clone(dict(params), safe=False))
+    _check_supported(copy)
+    svc, prefix = copy, ""
+    if isinstance(copy, Pipeline):
+        name, svc = copy.steps[-1]
+        prefix = f"{name}__"
+    others = {k: v for k, v in (params or {}).items() if not (k.startswith(prefix) and prefix)}
+    key = tuple(sorted((k, _identity(v)) for k, v in others.items())) if prefix else ()
+    return Candidate(position, params, copy, svc, prefix, key)
+
+
+def _identity(value: Any) -> Any:
+    """Something that is equal for the same value; objects of a grid are the same objects."""
+    simple = isinstance(value, (str, bool, int, float, type(None)))
+    return (type(value).__name__, str(value) if simple else str(id(value)))
+
+
+def _check_supported(estimator: Any) -> None:
+    last = estimator
+    if isinstance(estimator, Pipeline) and estimator.steps:
+        last = estimator.steps[-1][1]
+    if type(last) is SVC:
+        return
+    kind = type(last).__name__ if not isinstance(last, type) else f"the class {last.__name__}"
+    where = "a Pipeline that ends in " if last is not estimator else ""
+    raise UnsupportedError(
+        f"estimator is {where}{kind}; supported are sklearn.svm.SVC objects and "
+        "sklearn.pipeline.Pipeline objects that end in one (for anything else use scikit-learn's "
+        "own function of the same name)"
+    )
+
+
+# ---- steps of a pipeline ------------------------------------------------------------------------
+
+
+def _active_steps(pipeline: Pipeline) -> list[tuple[str, Any]]:
+    return [(name, step) for name, step in pipeline.steps[:-1] if step not in (None, "passthrough")]
+
+
+def row_wise(step: Any) -> bool:
+    """Does the step certainly map each row on its own, the same way in every fold?
+
+    Examples
+    --------
+    >>> row_wise(Normalizer()), row_wise(FunctionTransformer(np.log1p))
+    (True, True)
+    >>> row_wise(FunctionTransformer(lambda X: X - X.mean()))
+    False
+    """
+    if type(step) is FunctionTransformer:
+        return step.func is None or isinstance(step.func, np.ufunc)
+    return type(step) in ROW_WISE
+
+
+def _steps_in_words(names: list[str]) -> str:
+    if not names:
+        return "fit parameters of the pipeline's steps"
+    shown = ", ".join(repr(name) for name in names)
+    return f"the pipeline's step{'s' if len(names) > 1 else ''} {shown}, fitted in each fold"
+
+
+def row_weights(
+    class_weights: Mapping[Any, float], y: NDArray[Any], sample_weight: FloatArray | None
+) -> FloatArray:
+    """C_i / C of each row; LIBSVM leaves out rows whose weight is not positive."""
+    weight: FloatArray = np.array([class_weights.get(label, 0.0) for label in y.tolist()])
+    return weight if sample_weight is None else weight * np.maximum(sample_weight, 0.0)

@@ -1,0 +1,84 @@
+"""Decision values of every pair of classes, of problems that share a kernel or do not.
+
+Both functions return arrays of shape (C, row, pair) in the order and with the signs of
+``one_vs_one.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from ..engine.path import Tracker
+from ..folds import Folds, IntArray
+from ..ledger import Ledger
+from ..losses import FloatArray, hinge
+from ..methods.exact import METHOD as EXACT
+from ..one_vs_one import ManyClasses, cross_validate_pairs, most_votes, votes_of
+from ..parallel import Workers
+from ..problem import Grid, Problem, Task
+
+__all__ = ["Found", "left_out_values", "trained_values"]
+
+TOL = 1e-8
+
+
+@dataclass(frozen=True)
+class Found:
+    """Pair values (C, row, pair), None if only labels were asked for, and labels (C, row).
+
+    ``misses`` counts solutions that do not meet the tolerance.
+    """
+
+    values: FloatArray | None
+    labels: IntArray
+    misses: int
+
+    def at(self, rows: IntArray) -> Found:
+        values = None if self.values is None else self.values[:, rows]
+        return Found(values, self.labels[:, rows], self.misses)
+
+
+def left_out_values(
+    K: FloatArray,
+    codes: IntArray,
+    weight: FloatArray,
+    folds: Folds,
+    Cs: FloatArray,
+    labels_only: bool,
+    workers: Workers,
+) -> Found:
+    """One kernel, one set of weights: the exact engine over all folds and all C."""
+    task = ManyClasses(
+        K, codes, weight, folds, _grid(Cs, len(K)), tol=TOL, want_decision=not labels_only,
+        ties_are_wrong=False,
+    )  # fmt: skip
+    found = cross_validate_pairs(task, workers)
+    return Found(found.decision, found.labels, len(found.certificate.unresolved))
+
+
+def trained_values(
+    K: FloatArray, codes: IntArray, weight: FloatArray, Cs: FloatArray, workers: Workers
+) -> Found:
+    """One training set (the rows with some weight): its path along C, evaluated on every row."""
+    n_classes = int(codes[weight > 0].max()) + 1
+    pairs = list(combinations(range(n_classes), 2))
+    values, misses = np.empty((len(Cs), len(K), len(pairs))), 0
+    for p, (i, j) in enumerate(pairs):
+        mine = np.flatnonzero(((codes == i) | (codes == j)) & (weight > 0))
+        signs = np.where(codes[mine] == j, 1.0, -1.0)
+        problem = Problem(K[np.ix_(mine, mine)], signs, weight[mine], hinge(signs))
+        nothing = (np.zeros(0, dtype=np.intp),)
+        folds = Folds(len(mine), nothing, nothing)
+        task = Task(problem, folds, _grid(Cs, len(mine)), want_decision=True, tol=TOL)
+        ledger = Ledger(task)
+        EXACT.path(task, ledger, Tracker(problem, workers.cancel, TOL))
+        values[:, :, p] = ledger.coef @ K[mine] + ledger.intercept[:, None]
+        misses += sum(not ledger.sound(l) for l in range(len(Cs)))
+    return Found(values, most_votes(votes_of(values, n_classes)), misses)
+
+
+def _grid(Cs: FloatArray, n: int) -> Grid:
+    return Grid(Cs=Cs, lambdas=1.0 / (2.0 * n * Cs), scale_with_fold=False)
