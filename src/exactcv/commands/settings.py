@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..bandwidth import GAMMA_RULES
 from ..exceptions import InputError
-from ..kernels import GAMMA_RULES
 
 __all__ = ["DEFAULT_CS", "TuneSettings", "around", "parse_class_weight", "parse_grid"]
 
