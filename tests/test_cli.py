@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ from exactcv.datasets import load_breast_cancer, make_mixture
 
 
 def test_demo_prints_table_certificate_and_both_times(
-    stub: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    stub: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     stub()
     monkeypatch.setattr(demo, "load_breast_cancer", lambda: make_mixture(40, 4, random_state=0))
@@ -33,8 +37,9 @@ def test_demo_prints_table_certificate_and_both_times(
         assert expected in text
     table = text.split("\n\n")[1].splitlines()
     assert 11 <= len(table) <= 16
-    assert cli.main(["demo", "--method", "stub", "--quiet"]) == 0
+    assert cli.main(["demo", "--method", "stub", "--quiet", "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().err == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.png", "report.html"]
 
 
 def test_methods_are_listed(

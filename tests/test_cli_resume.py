@@ -129,7 +129,20 @@ def test_other_data_or_settings_are_refused_and_nothing_is_lost(
     assert tune(table, out) == 1
     error = capsys.readouterr().err
     assert "the data file has changed" in error and "nothing in it was changed" in error
+    other = write_csv(tmp_path / "other.csv", columns_of())
+    assert tune(other, out) == 1
+    assert 'file was "data.csv", now "other.csv"' in capsys.readouterr().err
     assert before == {path.name: path.read_bytes() for path in out.iterdir()}
+
+
+def test_a_run_that_never_began_gives_way(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert tune(table, out, "--loss", "logistic") == 1
+    assert "does not support loss='logistic'" in capsys.readouterr().err
+    assert tune(table, out) == 0
+    assert json.loads((out / "run.json").read_text())["settings"]["loss"] == "hinge"
 
 
 def test_folders_of_something_else(

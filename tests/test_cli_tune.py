@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,29 @@ def test_without_a_folder_nothing_is_written(
     assert run("tune", table, "--target", "y", "--kernel", "linear", "--Cs", "0.1:10:3") == 0
     assert "least error" in capsys.readouterr().out
     assert set(table.parent.iterdir()) == before
+
+
+def test_without_matplotlib_the_curve_is_missing_and_that_is_said(
+    table: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    out = tmp_path / "out"
+    assert run("tune", table, "--target", "y", "--out", out, *QUICK) == 0
+    assert 'pip install "exactcv[plot]"' in capsys.readouterr().out
+    assert {path.name for path in out.iterdir()} == RESULTS - {"curve.png"}
+
+
+def test_without_pyarrow_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    path = tmp_path / "data.parquet"
+    path.write_bytes(b"PAR1")
+    assert run("tune", path, "--target", "y") == 1
+    assert 'pip install "exactcv[parquet]"' in capsys.readouterr().err
 
 
 # ---- what goes wrong -----------------------------------------------------------------------------

@@ -131,15 +131,25 @@ def test_parquet(tmp_path: Path) -> None:
         read_table(tmp_path / "empty.parquet")
 
 
-def test_data_frames() -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"x": [1, 2], "b": [True, False], "s": ["u", None]})
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames(library: str) -> None:
+    frames = pytest.importorskip(library)
+    frame = frames.DataFrame({"x": [1, 2], "b": [True, False], "s": ["u", None]})
     table = as_table(frame)
     assert table.numbers("x").tolist() == [1.0, 2.0]
     assert table.numbers("b").tolist() == [1.0, 0.0]
     assert table.texts("s") == ["u", None]
     with pytest.raises(exactcv.InputTypeError, match="data frame"):
         as_table(np.eye(2))
+
+
+def test_nullable_columns_and_twins_in_data_frames() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": pandas.array([1, None, 3], dtype="Int64")})
+    np.testing.assert_array_equal(as_table(frame).numbers("x"), [1.0, np.nan, 3.0])
+    twins = pandas.concat([frame, frame], axis=1)
+    with pytest.raises(exactcv.InputError, match="several columns are called 'x'"):
+        as_table(twins)
 
 
 # ---- columns and cells ---------------------------------------------------------------------------

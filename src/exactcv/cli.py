@@ -119,7 +119,7 @@ def _wanted(progress: bool | None) -> bool:
 # ---- commands ------------------------------------------------------------------------------------
 
 
-@cli.command(epilog=EPILOG)
+@cli.command(epilog=EPILOG, short_help="Tune an SVM on a table.")
 @click.argument("file", type=FILE)
 @click.option(
     "--target",
@@ -235,7 +235,7 @@ def tune(file: Path, out: Path | None, n_jobs: int, progress: bool | None, **opt
     run(file, settings, out=out, n_jobs=n_jobs, progress=_wanted(progress), say=click.echo)
 
 
-@cli.command(epilog=EPILOG)
+@cli.command(epilog=EPILOG, short_help="Predict the rows of a table with a tuned model.")
 @click.argument("model", type=FILE)
 @click.argument("file", type=FILE)
 @click.option(
@@ -285,7 +285,7 @@ def predict(
     )
 
 
-@cli.command()
+@cli.command(short_help="Leave-one-out on a bundled data set.")
 @click.option(
     "--output",
     type=click.Choice(["error", "decision"]),
@@ -294,7 +294,7 @@ def predict(
     help="Labels only, or every left-out decision value.",
 )
 @click.option("--method", default="exact", show_default=True, help="See 'exactcv methods'.")
-@click.option("--out", type=FILE, metavar="DIR", help="Also write report.html there.")
+@click.option("--out", type=FILE, metavar="DIR", help="Also write report.html and curve.png there.")
 @click.option("--n-jobs", "--jobs", type=int, default=1, show_default=True, help="Threads.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def demo(output: str, method: str, out: Path | None, n_jobs: int, quiet: bool) -> None:
@@ -304,7 +304,7 @@ def demo(output: str, method: str, out: Path | None, n_jobs: int, quiet: bool) -
     run(method=method, output=output, n_jobs=n_jobs, progress=not quiet, out=out, say=click.echo)
 
 
-@cli.command("methods")
+@cli.command("methods", short_help="List the methods and what they support.")
 def list_methods() -> None:
     """List the methods, what they support, and the papers they come from."""
     for name, support in methods().items():

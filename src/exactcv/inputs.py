@@ -37,6 +37,7 @@ __all__ = [
     "check_training_parts",
     "class_factors",
     "encode_labels",
+    "is_missing",
     "make_grid",
     "read_data",
     "read_groups",
@@ -175,7 +176,7 @@ def _has_missing(labels: NDArray[Any]) -> bool:
     if labels.dtype.kind == "f":
         return not bool(np.isfinite(labels).all())
     if labels.dtype.kind == "O":
-        return any(_is_missing(label) for label in labels)
+        return any(is_missing(label) for label in labels)
     return False
 
 
@@ -184,7 +185,7 @@ def _refuse_masked(values: Any, name: str) -> None:
         raise InputError(f"{name} contains missing values (masked entries); drop those rows")
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
     """None, NaN or pandas.NA; the last does not even know whether it equals itself."""
     try:
         return label is None or bool(label != label)

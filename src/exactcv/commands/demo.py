@@ -11,9 +11,10 @@ from threadpoolctl import threadpool_limits
 
 from .. import report
 from ..datasets import load_breast_cancer
-from ..files.atomic import make_folder, write_text
+from ..files.atomic import make_folder, write_bytes
 from ..kernels import Kernel, kernel_matrix
 from ..losses import FloatArray
+from ..result import CVResult
 from ..validate import cross_validate
 
 __all__ = ["demo", "estimate_refits"]
@@ -48,13 +49,26 @@ def demo(
         "out at random, and their mean multiplied up; computing the kernel is not counted."
     )
     if out is not None:
-        from ..html_report import Page, render
-        from ..overview import overview
+        say("\nwritten: " + ", ".join(str(path) for path in _write(result, out)))
 
-        page = Page(overview=overview(result), title="Breast cancer (Wisconsin)")
-        make_folder(out)
-        write_text(out / "report.html", render(page))
-        say(f"\nreport: {out / 'report.html'}")
+
+def _write(result: CVResult, out: Path) -> list[Path]:
+    """The report, and the curve if it can be drawn."""
+    from ..html_report import Page, render
+    from .results import curve_png
+
+    make_folder(out)
+    page = Page(overview=result._overview(), title="Breast cancer (Wisconsin)")
+    files: dict[str, bytes | None] = {
+        "report.html": render(page).encode(),
+        "curve.png": curve_png(result),
+    }
+    written = []
+    for name, data in files.items():
+        if data is not None:
+            write_bytes(out / name, data)
+            written.append(out / name)
+    return written
 
 
 def estimate_refits(

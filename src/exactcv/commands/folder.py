@@ -106,6 +106,8 @@ class RunFolder:
             raise FileError(
                 f"{str(path)!r} is not a run.json of exactcv; choose another --out"
             ) from error
+        if not same and not finished and not self.curves.count:
+            return False  # it has nothing yet that could be lost
         if not same:
             raise FileError(
                 f"{str(self.path)!r} belongs to another run, and nothing in it was changed: "
@@ -149,11 +151,11 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """How two runs differ, in words."""
     out = []
     if old["data"].get("sha256") != new["data"]["sha256"]:
-        out.append(f"the data file has changed (there: {old['data'].get('file')!r})")
+        out.append("the data file has changed")
     for part in ("data", "settings", "versions"):
         for name in {**old[part], **new[part]}:
             before, now = old[part].get(name), new[part].get(name)
-            if before != now and name not in ("sha256", "file", "rows"):
+            if before != now and name not in ("sha256", "rows"):
                 out.append(f"{name} was {_short(before)}, now {_short(now)}")
     return out[:6] or ["its settings differ"]
 

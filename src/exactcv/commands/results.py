@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..losses import FloatArray
+from ..presentation import Presented
 from ..scoring import probabilities
 from ..svc_cv import SVCCV
 
@@ -100,7 +101,7 @@ def prediction_rows(
     return names, columns, predicted
 
 
-def curve_png(model: SVCCV) -> bytes | None:
+def curve_png(shown: Presented) -> bytes | None:
     """The error curve as a picture; None without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -109,7 +110,7 @@ def curve_png(model: SVCCV) -> bytes | None:
         return None
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
-    model.plot(ax=figure.add_subplot())
+    shown.plot(ax=figure.add_subplot())
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=150, metadata={"Software": None})
     return out.getvalue()

@@ -65,7 +65,10 @@ def tune(
         say(line)
     model = _model(loaded, settings, n_jobs, progress)
     if out is None:
-        _fit(model, loaded)
+        try:
+            _fit(model, loaded)
+        except Interrupted as stop:
+            raise Interrupted("interrupted; with --out what was finished would be kept") from stop
         _tell(model, say)
         return model
     data = {"file": file.name, "sha256": sha256, "rows": len(loaded.y)}

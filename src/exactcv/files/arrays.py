@@ -105,7 +105,8 @@ def loads(kind: str, data: bytes) -> Any:
     """The tree again; ``FileError`` if the bytes are not as ``dumps`` makes them."""
     if len(data) < len(MAGIC) + 8 + DIGEST or not data.startswith(MAGIC):
         raise FileError(f"this is not an exactcv {kind} file, or only the beginning of one")
-    if hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
+    view = memoryview(data)  # its parts are no copies
+    if hashlib.sha256(view[:-DIGEST]).digest() != data[-DIGEST:]:
         raise FileError("the file is damaged or incomplete: its checksum does not match")
     start = len(MAGIC) + 8
     size = int.from_bytes(data[len(MAGIC) : start], "little")
@@ -117,7 +118,7 @@ def loads(kind: str, data: bytes) -> Any:
             raise FileError("the header has the wrong parts")
         if header[_KIND] != kind:
             raise FileError(f"this is an exactcv {header[_KIND]!s} file, not a {kind} file")
-        arrays = _arrays(header["arrays"], data[start + size : -DIGEST])
+        arrays = _arrays(header["arrays"], view[start + size : -DIGEST])
         return _tree(header["tree"], lambda k: arrays[k])
     except FileError:
         raise
@@ -129,7 +130,7 @@ def _refuse(name: str) -> Any:
     raise FileError(f"the header holds {name}")
 
 
-def _arrays(places: Any, data: bytes) -> list[NDArray[Any]]:
+def _arrays(places: Any, data: memoryview) -> list[NDArray[Any]]:
     """The arrays, which must fill the space they have to the last byte."""
     arrays, at = [], 0
     for place in places:

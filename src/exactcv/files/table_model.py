@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputTypeError
+from ..inputs import is_missing
 from ..losses import FloatArray
 from .preparation import Preparation
-from .readers import read_table
+from .readers import read_table, refuse_twins
 from .table import Cells, Table
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ def as_table(source: Any) -> Table:
         raise InputTypeError(
             f"expected the path of a file or a data frame, got {type(source).__name__}"
         )
+    names = [str(name) for name in source.columns]
+    refuse_twins(names, "the data frame")
     columns = {str(name): _cells(source[name]) for name in source.columns}
     return Table("the data frame", len(source), columns)
 
@@ -88,4 +91,4 @@ def _cells(column: Any) -> Cells:
     values = np.asarray(column)
     if values.dtype.kind in "iuf":
         return values.astype(np.float64)
-    return ["" if value is None or value != value else str(value) for value in values.tolist()]
+    return ["" if is_missing(value) else str(value) for value in values.tolist()]
