@@ -91,15 +91,15 @@ def warn_of_reasons(reasons: Sequence[str], stacklevel: int) -> None:
 def read_fit_params(candidate: Candidate, fit_params: Mapping[str, Any]) -> FitParams | None:
     """Who gets which fit parameter; None if only scikit-learn can tell."""
     mine: Mapping[str, Any]
+    others: dict[str, Any] = {}
     if not candidate.prefix:
-        mine, others = fit_params, {}
+        mine = fit_params
     elif get_config().get("enable_metadata_routing") and fit_params:
         routed = process_routing(candidate.estimator, "fit", **fit_params)
         mine = routed[candidate.prefix[:-2]].fit
         steps = [name for name in routed if f"{name}__" != candidate.prefix]
         if any(given for name in steps for given in routed[name].values()):
             return None  # to their fit, fit_transform or transform
-        others = {}
     else:
         cut = len(candidate.prefix)
         mine = {k[cut:]: v for k, v in fit_params.items() if k.startswith(candidate.prefix)}

@@ -77,6 +77,10 @@ class Table:
         rows = np.concatenate([self.data.rows(f) for f in splits])
         correct = answer.codes() == self.data.codes[rows]
         weight = None if self._weight is None else self._weight[rows]
+        if self._weight is not None and not all(
+            self._weight[self.data.test[f]].sum() for f in splits
+        ):
+            return {}  # the scorer says what that means
         shares = {"test": accuracies(correct, bounds[:, :2], weight)}
         if self.data.with_train:
             shares["train"] = accuracies(correct, bounds[:, 1:], weight)
