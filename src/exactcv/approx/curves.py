@@ -288,8 +288,7 @@ def _some_folds(
 ) -> None:
     L, columns = len(grid), []
     for f in which:
-        n_train = folds.n - len(folds.left_out[f])
-        Cs = grid.for_fold(folds.n, n_train, folds.leave_one_out)
+        Cs = grid.for_fold(folds, f)
         columns += [Column(float(Cs[l]), f, solved[l].theta, 0.0) for l in range(L)]
     found = solver.solve(columns)
     theta, test = {}, {}
