@@ -117,9 +117,7 @@ class LeaveOut:
         # Labels are proved here only if the walk of b ends among the rows at hand.
         self.want_decision = want_decision or most > solved.width.min()
         self._walked = most
-        self._select(1.01 * (solved.C * largest * spread.most + most) + 1e-6)
-        problem = self.base
-        self._K = problem.Z @ problem.Z.T
+        self._drift = 1.01 * (solved.C * largest * spread.most + most) + 1e-6
 
     def _select(self, drift: float) -> None:
         """The rows in play: others of the small problem join the linear term."""
@@ -141,10 +139,12 @@ class LeaveOut:
         self.base = Reduced(
             whole.Z[kept], whole.y[kept], whole.box[kept], a, beta, whole.fit_intercept
         )
+        self._K = self.base.Z @ self.base.Z.T
 
     def near_rows(self, which: IntArray) -> Outcome:
         """Leave out rows of the small problem, by their places in it."""
         whole, out = self.solved.problem, _empty(len(which))
+        self._select(self._drift)
         position = np.full(len(self.solved.rows), -1, dtype=np.intp)
         position[self.kept] = np.arange(len(self.kept))
         for start in range(0, len(which), BLOCK):
@@ -163,10 +163,12 @@ class LeaveOut:
         box = self.solved.C * weight
         out = _empty(len(y))
         right = np.zeros(len(y), dtype=bool)
+        moved = self.shares.moves(Z, box * y)
         if not self.want_decision:
-            right = self.shares.prove(Z, y, box)
+            right = self.shares.prove(Z, y, moved)
         out.how[right] = entries.PROVED
         left = np.flatnonzero(~right)
+        self._select(min(self._drift, 1.01 * self.shares.reach(moved[left]) + 1e-6))
         for start in range(0, len(left), BLOCK):
             mine = left[start : start + BLOCK]
             state = np.full(len(mine), LOW)

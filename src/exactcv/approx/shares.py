@@ -55,12 +55,20 @@ class Shares:
         self.brackets = float(problem.box[free] @ np.abs(solved.r[free]))
         self.slack = accuracy(solved, spread)
 
-    def prove(self, Z: FloatArray, y: FloatArray, box: FloatArray) -> NDArray[np.bool_]:
-        """Which of these rows, at their bound, are certainly on the right side when left out."""
-        if not len(self.Z) or not len(y):
-            return np.zeros(len(y), dtype=bool)
-        size = self._sizes(Z, y * box)
-        moved = np.sqrt((size + self.off) ** 2 + 2.0 * self.brackets)
+    def moves(self, Z: FloatArray, coef: FloatArray) -> FloatArray:
+        """How far w can move when each of these rows, at its bound, is left out."""
+        if not len(self.Z) or not len(coef):
+            return np.full(len(coef), np.inf)
+        size = self._sizes(Z, coef)
+        return np.sqrt((size + self.off) ** 2 + 2.0 * self.brackets)
+
+    def reach(self, moved: FloatArray) -> float:
+        """How far any row's value can move, if w moves by at most that."""
+        spans = 2.0 if self.spread.fit_intercept else 1.0
+        return float(moved.max(initial=0.0)) * spans * self.spread.radius + self.walked
+
+    def prove(self, Z: FloatArray, y: FloatArray, moved: FloatArray) -> NDArray[np.bool_]:
+        """Which of these rows are certainly on the right side when left out."""
         span = self.spread.distance(Z)
         if self.spread.fit_intercept:
             span = span + self.spread.radius
