@@ -180,8 +180,8 @@ def _apply(
         for first in range(0, len(y), chunk_rows):
             part = slice(first, first + chunk_rows)
             rows = block.iloc[part] if hasattr(block, "iloc") else block[part]
-            Z = rows if make is None else make(rows, start + first)
-            Z = np.asarray(Z, dtype=np.float64)
+            made = rows if make is None else make(rows, start + first)
+            Z: FloatArray = np.asarray(made, dtype=np.float64)
             signs = y[part].astype(float)
             weights = np.ones(len(signs)) if weight is None else weight[part]
             results.append(work(Chunk(start + first, Z, signs, weights)))

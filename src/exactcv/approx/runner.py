@@ -77,8 +77,8 @@ class LocalRunner:
 
     def chunk(self, k: int) -> Chunk:
         rows = slice(self.bounds[k], self.bounds[k + 1])
-        Z = self._features(k) if self._kept is None else self._kept[rows]
-        Z = np.asarray(Z, dtype=np.float64)
+        kept = self._features(k) if self._kept is None else self._kept[rows]
+        Z: FloatArray = np.asarray(kept, dtype=np.float64)
         return Chunk(int(self.bounds[k]), Z, self.y[rows], self.weight[rows])
 
     def map(self, work: Callable[[Chunk], Result]) -> list[Result]:
