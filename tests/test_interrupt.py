@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,14 @@ from exactcv.problem import Task
 
 X, y = exactcv.datasets.make_mixture(30, 3, random_state=0)
 GRID: dict[str, Any] = {"Cs": np.geomspace(100, 0.01, 6), "output": "decision"}
+
+
+@pytest.fixture(autouse=True)
+def heeded() -> Iterator[None]:
+    """A shell that starts the tests in the background makes them deaf to Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class Stopped:
@@ -141,10 +149,12 @@ def test_it_is_a_keyboard_interrupt_and_survives_pickling() -> None:
 
 
 SCRIPT = """
-    import sys
+    import signal, sys
     import numpy as np
     import exactcv
     from exactcv.progress import Lines
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     class Watch(Lines):
         def draw(self, fraction, seconds):

@@ -168,6 +168,9 @@ def test_the_majority_class(n_wrong: int, expected: bool) -> None:
         text = " ".join(report.summary(it).split())
         assert "commonest class, no (0.2500)" in text
         assert "0 of 10 are recognised" in text
+        assert "may carry no signal" in text
+    scored = replace(it, score=1 - it.error, scoring="roc_auc")
+    assert kinds(scored) == []
 
 
 def test_the_majority_explains_an_edge_at_strong_regularisation() -> None:

@@ -39,7 +39,7 @@ class Remark:
 def summary(source: Any) -> str:
     """What was chosen, how sure it is, what it cost, and what to look out for."""
     it = overview(source)
-    lines = [heading(it) + "."]
+    lines = [textwrap.fill(heading(it) + ".", WIDTH)]
     lines += [_paragraph(label, text) for label, text in _parts(it)]
     lines += [_paragraph("warning", remark.text) for remark in remarks(it)]
     return "\n".join(lines)
@@ -244,18 +244,23 @@ def _no_better_than_majority(it: Overview) -> bool:
 
 
 def _majority(it: Overview) -> str:
-    if not _no_better_than_majority(it):
+    # Who maximises something else has asked for more errors.
+    if it.score is not None or not _no_better_than_majority(it):
         return ""
     shares, left_out = it.class_shares, it.left_out
     common = int(shares.argmax())
     rare = left_out.truth != common
     found = int((left_out.predicted == left_out.truth)[rare].sum())
-    share = it.error[it.best]
+    advice = (
+        "The features or the kernel may carry no signal."
+        if not found
+        else "If they are what matters, judge by another score (SVCCV's scoring) and the ROC curve."
+    )
     return (
-        f"the least error, {share:.4f}, is no better than always predicting the commonest class, "
-        f"{it.classes[common]!s} ({1.0 - shares[common]:.4f}); of the other rows {found} of "
-        f"{int(rare.sum())} are recognised. The features or the kernel may carry no signal; if the "
-        "rarer class is what matters, use class_weight='balanced' and look at the ROC curve."
+        f"the least error, {it.error[it.best]:.4f}, is no better than always predicting the "
+        f"commonest class, {it.classes[common]!s} ({1.0 - shares[common]:.4f}); of the other rows "
+        f"{found} of {int(rare.sum())} are recognised. {advice} class_weight='balanced' makes "
+        "rare classes count as much as common ones."
     )
 
 

@@ -1,0 +1,55 @@
+"""The examples run, in their quick form, and say what they should."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+def run(name: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments],
+        capture_output=True, text=True, check=False, env=os.environ | {"MPLBACKEND": "Agg"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_gene_expression(tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    text = run("gene_expression.py", "--quick", "--report", str(report))
+    assert "certificate: exact" in text
+    suspicious = text.split("most suspicious samples:")[1].splitlines()[0]
+    swapped = text.split("swapped on purpose:")[1].splitlines()[0].split(",")
+    found = {entry.split()[0] for entry in suspicious.split(",")}
+    assert {row.strip() for row in swapped} <= found
+    errors = [float(line.split()[-1]) for line in text.splitlines() if "random labels" in line]
+    assert errors[0] < 0.25 < errors[1]
+    assert "Most suspicious rows" in report.read_text(encoding="utf-8")
+
+
+def test_imbalanced_medical(tmp_path: Path) -> None:
+    figure = tmp_path / "roc.png"
+    text = run("imbalanced_medical.py", "--quick", "--figure", str(figure))
+    assert "no better than always predicting the commonest" in " ".join(text.split())
+    assert "roc_auc" in text
+    sensitivities = [float(part.split("%")[0]) for part in text.split("; sensitivity ")[1:]]
+    assert sensitivities[0] >= 95.0
+    assert sensitivities[0] > sensitivities[1]
+    assert figure.stat().st_size > 1000
+
+
+def test_replace_grid_search() -> None:
+    text = run("replace_grid_search.py", "--quick")
+    assert "mean scores equal at 8 of 8 grid points" in text
+    assert "certificate: exact" in text
+
+
+def test_plot_error_curve(tmp_path: Path) -> None:
+    figure = tmp_path / "curve.png"
+    run("plot_error_curve.py", str(figure))
+    assert figure.stat().st_size > 1000
