@@ -282,3 +282,10 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
     text = capsys.readouterr().out
     assert text.startswith(f"Usage: exactcv {command}")
     assert "--help" in text
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--Cs", "abc"], ["--cv", "1"], ["--scoring", "foo"], ["--Cs", "1", "--lambdas", "2"]]
+)
+def test_wrong_usage_is_told_before_the_file_is_read(wrong: list[str]) -> None:
+    assert cli.main(["tune", "no such file.csv", "--target", "y", *wrong]) == 2

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn import metrics
 from sklearn.datasets import load_wine
-from sklearn.metrics import get_scorer, make_scorer
+from sklearn.metrics import get_scorer, make_scorer, roc_auc_score
 
 import exactcv
 from exactcv.exceptions import InputError, InputTypeError

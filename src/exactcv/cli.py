@@ -232,6 +232,10 @@ def tune(file: Path, out: Path | None, n_jobs: int, progress: bool | None, **opt
     from .commands.tune import tune as run
 
     settings = TuneSettings(**options)
+    try:
+        settings.check()
+    except ExactCVError as error:
+        raise click.UsageError(str(error)) from error
     run(file, settings, out=out, n_jobs=n_jobs, progress=_wanted(progress), say=click.echo)
 
 

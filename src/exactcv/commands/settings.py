@@ -79,6 +79,17 @@ class TuneSettings:
         names = ("format", "delimiter", "header", "encoding")
         return {name: getattr(self, name) for name in names}
 
+    def check(self) -> None:
+        """Refuse what makes no sense whatever the data are."""
+        from ..scoring import read_scoring
+
+        self.folds()
+        self.grid()
+        gammas = self.gamma_grid()
+        if isinstance(gammas, int):
+            around(1.0, gammas)
+        read_scoring(self.scoring)
+
     def folds(self) -> Any:
         """``cv`` for ``SVCCV``; groups are kept together by scikit-learn's splitters."""
         number = None if self.cv == "loo" else _whole(self.cv)

@@ -281,6 +281,12 @@ def _facts(file: Path, loaded: Loaded, settings: TuneSettings) -> dict[str, str]
     }
     if settings.impute:
         facts["gaps"] = "filled with the median (text: the most frequent level) of all rows"
+    names = [c.name for c in text if c.levels is not None and 2 * len(c.levels) > len(loaded.y)]
+    if names:
+        facts["check"] = (
+            f"nearly every row has a value of its own in {', '.join(names[:8])}; if it names the "
+            "rows, leave it out with --id or --drop"
+        )
     if made.constant:
         facts["left out"] = "constant: " + ", ".join(made.constant[:8])
     return facts
