@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import drop_in
+import import_time
 import k_fold
 import leave_one_out
 import machine
@@ -77,7 +78,8 @@ def _options() -> argparse.Namespace:
 
 
 def _chosen(settings: Settings, only: list[str] | None) -> list[Case]:
-    every = leave_one_out.cases(settings) + k_fold.cases(settings) + drop_in.cases(settings)
+    sources = (leave_one_out, k_fold, drop_in, import_time)
+    every = [case for source in sources for case in source.cases(settings)]
     if not only:
         return every
     chosen = [case for case in every if case.name.startswith(tuple(only))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,18 @@ import pytest
 
 import exactcv
 from exactcv import cli
+from exactcv.commands import demo
 from exactcv.datasets import load_breast_cancer, make_mixture
 
 
 def test_demo_prints_table_certificate_and_both_times(
-    stub: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    stub: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     stub()
-    monkeypatch.setattr(cli, "load_breast_cancer", lambda: make_mixture(40, 4, random_state=0))
+    monkeypatch.setattr(demo, "load_breast_cancer", lambda: make_mixture(40, 4, random_state=0))
     assert cli.main(["demo", "--method", "stub"]) == 0
     text, progress = capsys.readouterr()
     assert progress.startswith("exactcv: kernel matrix, 40 rows")
@@ -32,8 +37,9 @@ def test_demo_prints_table_certificate_and_both_times(
         assert expected in text
     table = text.split("\n\n")[1].splitlines()
     assert 11 <= len(table) <= 16
-    assert cli.main(["demo", "--method", "stub", "--quiet"]) == 0
+    assert cli.main(["demo", "--method", "stub", "--quiet", "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().err == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.png", "report.html"]
 
 
 def test_methods_are_listed(
@@ -46,9 +52,7 @@ def test_methods_are_listed(
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as info:
-        cli.main(["--version"])
-    assert info.value.code == 0
+    assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out.strip() == f"exactcv {exactcv.__version__}"
     assert cli.main([]) == 2
     assert "demo" in capsys.readouterr().out

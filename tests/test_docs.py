@@ -21,7 +21,9 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.DOTALL
 SAME = doctest.OutputChecker().check_output
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if "```python" in p.read_text()], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if "```python" in p.read_text()], ids=lambda page: page.name
+)
 def test_code_blocks_print_what_they_say(page: Path) -> None:
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("Agg")

@@ -332,6 +332,8 @@ import numpy as np, exactcv
 rng = np.random.default_rng(0)
 y = np.where(np.arange({n}) % 2, 1, -1)
 X = rng.normal(size=({n}, 5))
+# Import what is imported late: Python exits as if killed when it is interrupted inside an exec.
+exactcv.cross_validate(X[:20], y[:20], method={method!r}, lambdas=2)
 print("ready", flush=True)
 try:
     exactcv.cross_validate(X, y, method={method!r}, cv={cv!r}, lambdas=200, n_jobs={n_jobs},

@@ -5,8 +5,11 @@ from importlib.metadata import version as _version
 
 from . import datasets
 from .exceptions import (
+    ClusterError,
     ExactCVError,
+    FileError,
     InputError,
+    InputIndexError,
     InputTypeError,
     Interrupted,
     MemoryLimitError,
@@ -28,11 +31,14 @@ __version__ = _version("exactcv")
 __all__ = [
     "SVCCV",
     "CVResult",
+    "ClusterError",
     "ErrorCurveDisplay",
     "ExactCVError",
+    "FileError",
     "GridSearchCV",
     "HeatMapDisplay",
     "InputError",
+    "InputIndexError",
     "InputTypeError",
     "Interrupted",
     "LeftOutDisplay",
@@ -49,7 +55,9 @@ __all__ = [
     "cross_val_score",
     "cross_validate",
     "datasets",
+    "load_model",
     "methods",
+    "save_model",
     "write_html",
 ]
 
@@ -63,6 +71,8 @@ _LAZY = {
     "RocDisplay": "displays",
     "SVCCV": "svc_cv",
     "SmoothSVC": "smooth_svc",
+    "load_model": "files.model",
+    "save_model": "files.model",
     "write_html": "html_report",
     "cross_val_predict": "drop_in.functions",
     "cross_val_score": "drop_in.functions",

@@ -206,9 +206,10 @@ class PiecewiseLinearJudge:
         used = weight > 0
         table = None
         if loss.n_knots == 1:
-            inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=used)
-            slopes = np.where(used, loss.slopes.T, 0.0)
-            table = np.ascontiguousarray(np.vstack([loss.knots[:, 0], slopes, weight, inverse]))
+            table = np.zeros((5, len(weight)))
+            table[0], table[3] = loss.knots[:, 0], weight
+            np.copyto(table[1:3], loss.slopes.T, where=used)
+            np.divide(1.0, weight, out=table[4], where=used)
         largest, total = float(weight.max(initial=0.0)), float(weight.sum())
         return cls(loss, weight, fit_intercept, table, largest, total)
 

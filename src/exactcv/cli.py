@@ -1,113 +1,316 @@
-"""The command line: ``exactcv demo`` and ``exactcv methods``."""
+"""The command line: ``exactcv tune``, ``predict``, ``demo`` and ``methods``.
+
+Options are declared here; what the commands do is in ``commands/``, imported when a command runs so
+that ``--help`` answers at once.  Exit status: 0 done, 1 an error (one line, no traceback), 2 wrong
+usage, 130 interrupted.
+"""
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
-from time import perf_counter
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TextIO
 
-import numpy as np
-from threadpoolctl import threadpool_limits
+import click
 
-from . import __version__, report
-from .datasets import load_breast_cancer
+from . import __version__
 from .exceptions import ExactCVError
-from .kernels import Kernel, kernel_matrix
-from .losses import FloatArray
 from .methods import methods
-from .validate import OUTPUTS, cross_validate
 
 __all__ = ["main"]
+
+FILE = click.Path(path_type=Path)
+EPILOG = "Options and files are explained in the README, section 'Command line'."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status."""
-    parser = _parser()
-    arguments = parser.parse_args(argv)
-    if arguments.command is None:
-        parser.print_help()
-        return 2
-    try:
-        arguments.run(arguments)
-    except ExactCVError as error:
-        print(f"exactcv: error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("exactcv: interrupted", file=sys.stderr)
-        return 130
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = _show_warning
+        try:
+            status = cli.main(argv, prog_name="exactcv", standalone_mode=False)
+            return status if isinstance(status, int) else 0
+        except click.ClickException as error:
+            error.show()
+            return error.exit_code
+        except ExactCVError as error:
+            return _fail(f"error: {error}", 1)
+        except MemoryError:
+            return _fail("error: there is not enough memory for this", 1)
+        except (KeyboardInterrupt, click.Abort) as stop:
+            # click turns one into the other, and keeps ours as the cause.
+            return _fail(str(stop.__cause__ or stop) or "interrupted", 130)
+
+
+def _fail(text: str, status: int) -> int:
+    click.echo(f"exactcv: {text}", err=True)
+    return status
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    click.echo(f"exactcv: warning: {message}", err=True)
+
+
+def _tell(text: str) -> None:
+    click.echo(text, err=True)
+
+
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, message="exactcv %(version)s")
+@click.pass_context
+def cli(context: click.Context) -> int:
+    """Exact cross-validation of kernel SVMs, with certificates."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+        context.exit(2)
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="exactcv", description="Exact cross-validation of kernel SVMs, with certificates."
+# ---- options that commands share -----------------------------------------------------------------
+
+
+def _read_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How files are read."""
+    for option in reversed(
+        [
+            click.option(
+                "--format",
+                type=click.Choice(["csv", "parquet", "svmlight"]),
+                help="Of FILE. Default: from its name, else from its contents.",
+            ),
+            click.option("--delimiter", help="Of CSV. Default: , ; tab or |, seen from line 1."),
+            click.option(
+                "--header/--no-header",
+                default=None,
+                help="Does line 1 of a CSV file name the columns? Without names they are 1, 2, ...",
+            ),
+            click.option("--encoding", default="utf-8", show_default=True, help="Of CSV."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def _progress(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--progress/--no-progress",
+        default=None,
+        help="Show how far it is. Default: if the error output is a terminal.",
+    )(command)
+
+
+def _wanted(progress: bool | None) -> bool:
+    return sys.stderr.isatty() if progress is None else progress
+
+
+# ---- commands ------------------------------------------------------------------------------------
+
+
+@cli.command(epilog=EPILOG, short_help="Tune an SVM on a table.")
+@click.argument("file", type=FILE)
+@click.option(
+    "--target",
+    required=True,
+    metavar="COLUMN",
+    help="Class labels: name, or number; 1 is the first column, -1 the last.",
+)
+@click.option(
+    "--out",
+    type=FILE,
+    metavar="DIR",
+    help="Folder for model, tables and report. Started again, an interrupted run goes on there.",
+)
+@click.option(
+    "--cv",
+    default="loo",
+    show_default=True,
+    metavar="loo|K",
+    help="Leave-one-out, or K stratified folds.",
+)
+@click.option("--seed", type=int, help="Shuffle the rows before they are cut into K folds.")
+@click.option("--groups", metavar="COLUMN", help="Rows of one group are left out together.")
+@click.option("--weight", metavar="COLUMN", help="How many rows each row counts for.")
+@click.option("--id", metavar="COLUMN", help="Names of the rows; not a feature.")
+@click.option("--drop", multiple=True, metavar="COLUMN", help="Not a feature; may be repeated.")
+@click.option(
+    "--categorical",
+    multiple=True,
+    metavar="COLUMN",
+    help="One-hot although it has numbers; may be repeated.",
+)
+@click.option(
+    "--max-levels",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="Most levels of a text column.",
+)
+@click.option(
+    "--impute",
+    type=click.Choice(["median"]),
+    help="Fill gaps with the median of all rows; text: most frequent level. Default: refuse.",
+)
+@click.option(
+    "--standardize/--no-standardize",
+    default=True,
+    help="Mean 0 and standard deviation 1 for each feature, from all rows at once. Default: yes.",
+)
+@click.option(
+    "--kernel",
+    type=click.Choice(["rbf", "laplacian", "poly", "sigmoid", "linear"]),
+    default="rbf",
+    show_default=True,
+)
+@click.option(
+    "--gammas",
+    type=click.IntRange(1, 100),
+    metavar="N",
+    help="N gammas, each 4 times the one before, around 1 / median squared distance. Default: 5.",
+)
+@click.option("--gamma", metavar="LIST", help="Instead: 0.1,1,median or FROM:TO:COUNT.")
+@click.option(
+    "--Cs",
+    "cs",
+    metavar="LIST",
+    help="0.1,1,10 or FROM:TO:COUNT (log scale). Default: 1e-3:1e3:25.",
+)
+@click.option(
+    "--lambdas",
+    metavar="LIST",
+    help="Instead of --Cs; a single number N is the papers' grid of N values.",
+)
+@click.option("--degree", type=int, default=3, show_default=True, help="Of the poly kernel.")
+@click.option("--coef0", type=float, default=0.0, show_default=True, help="Of poly and sigmoid.")
+@click.option("--loss", default="hinge", show_default=True, help="See 'exactcv methods'.")
+@click.option("--scoring", help="What to maximise: any scorer of scikit-learn. Default: accuracy.")
+@click.option(
+    "--select",
+    type=click.Choice(["min", "1se"]),
+    default="min",
+    show_default=True,
+    help="The best point, or the smallest C within one standard error of it.",
+)
+@click.option("--class-weight", metavar="WEIGHTS", help="balanced, or LABEL=WEIGHT,LABEL=WEIGHT.")
+@click.option("--probability", is_flag=True, help="Also predict probabilities.")
+@click.option("--method", default="exact", show_default=True, help="See 'exactcv methods'.")
+@click.option(
+    "--tol", type=float, default=1e-8, show_default=True, help="What every solution must meet."
+)
+@click.option(
+    "--approx", type=click.Choice(["rff", "nystroem"]), hidden=True, help="Low-rank kernels."
+)
+@click.option(
+    "--n-jobs",
+    type=int,
+    default=-1,
+    show_default=True,
+    help="Threads; -1 is all processors. The result does not depend on it.",
+)
+@_progress
+@_read_options
+def tune(file: Path, out: Path | None, n_jobs: int, progress: bool | None, **options: Any) -> None:
+    """Tune an SVM on the table FILE (CSV, Parquet or svmlight; .gz .bz2 .xz too).
+
+    Cross-validates every C and gamma exactly and keeps the best model. Features are standardised;
+    text columns become one column of 0 and 1 for each level. With --out the folder gets
+    model.exactcv, cv.csv, predictions.csv (left-out values), curve.png, report.html and run.json.
+    """
+    from .commands.settings import TuneSettings
+    from .commands.tune import tune as run
+
+    settings = TuneSettings(**options)
+    run(file, settings, out=out, n_jobs=n_jobs, progress=_wanted(progress), say=click.echo)
+
+
+@cli.command(epilog=EPILOG, short_help="Predict the rows of a table with a tuned model.")
+@click.argument("model", type=FILE)
+@click.argument("file", type=FILE)
+@click.option(
+    "--out",
+    type=FILE,
+    metavar="FILE",
+    help="CSV file for the predictions. Default: standard output.",
+)
+@click.option(
+    "--drop",
+    multiple=True,
+    metavar="COLUMN",
+    help="A column of FILE that the model does not know; may be repeated.",
+)
+@click.option(
+    "--unseen",
+    type=click.Choice(["error", "zeros"]),
+    default="error",
+    show_default=True,
+    help="Text that was not in the tuning data: refuse it, or let it be no level at all.",
+)
+@_read_options
+def predict(
+    model: Path,
+    file: Path,
+    out: Path | None,
+    drop: tuple[str, ...],
+    unseen: str,
+    **read_options: Any,
+) -> None:
+    """Predict the rows of FILE with MODEL, a model file or the folder that 'tune --out' wrote.
+
+    Columns are found by name, in any order; missing and unexpected ones are refused. If FILE has
+    the target too, the error is printed.
+    """
+    from .commands.predict import predict as run
+
+    run(
+        model,
+        file,
+        out=out,
+        unseen=unseen,
+        drop=drop,
+        read_options=read_options,
+        show=lambda text: click.echo(text, nl=False),
+        say=_tell,
     )
-    parser.add_argument("--version", action="version", version=f"exactcv {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    demo = commands.add_parser("demo", help="leave-one-out over 50 lambdas on a bundled data set")
-    demo.add_argument("--output", choices=OUTPUTS, default="decision", help="default: decision")
-    demo.add_argument("--method", default="exact", help="see 'exactcv methods'; default: exact")
-    demo.add_argument("--jobs", type=int, default=1, help="threads; default: 1")
-    demo.add_argument("--quiet", action="store_true", help="show no progress")
-    demo.set_defaults(run=_demo)
-    listing = commands.add_parser("methods", help="list the methods and what they support")
-    listing.set_defaults(run=_methods)
-    return parser
 
 
-def _methods(_: argparse.Namespace) -> None:
+@cli.command(short_help="Leave-one-out on a bundled data set.")
+@click.option(
+    "--output",
+    type=click.Choice(["error", "decision"]),
+    default="decision",
+    show_default=True,
+    help="Labels only, or every left-out decision value.",
+)
+@click.option("--method", default="exact", show_default=True, help="See 'exactcv methods'.")
+@click.option("--out", type=FILE, metavar="DIR", help="Also write report.html and curve.png there.")
+@click.option("--n-jobs", "--jobs", type=int, default=1, show_default=True, help="Threads.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+def demo(output: str, method: str, out: Path | None, n_jobs: int, quiet: bool) -> None:
+    """Leave-one-out over 50 lambdas on a bundled data set, and what refits would cost."""
+    from .commands.demo import demo as run
+
+    run(method=method, output=output, n_jobs=n_jobs, progress=not quiet, out=out, say=click.echo)
+
+
+@cli.command("methods", short_help="List the methods and what they support.")
+def list_methods() -> None:
+    """List the methods, what they support, and the papers they come from."""
     for name, support in methods().items():
-        print(f"{name}: {support.summary}")
-        print(f"    losses: {', '.join(support.losses)}; folds: {', '.join(support.folds)}")
-        print(f"    from: {support.paper}")
-
-
-def _demo(arguments: argparse.Namespace) -> None:
-    X, y = load_breast_cancer()
-    n = len(y)
-    print(f"Breast cancer (Wisconsin), standardised: {n} rows, {X.shape[1]} features.")
-    print("Kernel SVM (RBF, median gamma), leave-one-out at 50 values of lambda.\n")
-    result = cross_validate(
-        X,
-        y,
-        method=arguments.method,
-        output=arguments.output,
-        n_jobs=arguments.jobs,
-        progress=not arguments.quiet,
-    )
-    print(report.curve_table(result), end="\n\n")
-    print(report.summary(result), end="\n\n")
-
-    K, _ = kernel_matrix(X, Kernel())
-    seconds, n_timed = estimate_refits(K, y, result.Cs)
-    total = result.timings["total"]
-    print(f"this run, everything included:     {total:10.2f} s")
-    print(f"ordinary refits with scikit-learn: {seconds:10.2f} s  ({seconds / total:.0f} times)")
-    print(
-        f"The second line is an estimate: {n_timed} of the {n * len(result.Cs)} fits of\n"
-        "SVC(kernel='precomputed') were timed, at lambdas spread over the grid with rows left\n"
-        "out at random, and their mean multiplied up; computing the kernel is not counted."
-    )
-
-
-def estimate_refits(
-    K: FloatArray, y: FloatArray, Cs: FloatArray, n_timed: int = 26
-) -> tuple[float, int]:
-    """Seconds that leave-one-out by refitting would take, and how many fits were timed."""
-    from sklearn.svm import SVC
-
-    rng = np.random.default_rng(0)
-    n, spent = len(y), 0.0
-    grid = np.linspace(0, len(Cs) - 1, n_timed).round().astype(int)
-    with threadpool_limits(limits=1):
-        for k in grid:
-            train = np.delete(np.arange(n), rng.integers(n))
-            K_train, y_train = K[np.ix_(train, train)], y[train]
-            start = perf_counter()
-            SVC(kernel="precomputed", C=Cs[k]).fit(K_train, y_train)
-            spent += perf_counter() - start
-    return spent / n_timed * n * len(Cs), n_timed
+        click.echo(f"{name}: {support.summary}")
+        click.echo(f"    losses: {', '.join(support.losses)}; folds: {', '.join(support.folds)}")
+        click.echo(f"    from: {support.paper}")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "ClusterError",
     "ExactCVError",
+    "FileError",
     "InputError",
+    "InputIndexError",
     "InputTypeError",
     "Interrupted",
     "MemoryLimitError",
@@ -30,6 +33,10 @@ class InputTypeError(InputError, TypeError):
     """An argument has a type that cannot be used."""
 
 
+class InputIndexError(InputError, IndexError):
+    """An argument names an entry that is not there."""
+
+
 class UnsupportedError(ExactCVError, ValueError):
     """The request makes sense, but the chosen method cannot do it."""
 
@@ -38,8 +45,16 @@ class MemoryLimitError(ExactCVError, MemoryError):
     """The kernel matrix would not fit; raised before it is allocated."""
 
 
+class FileError(ExactCVError, OSError):
+    """A file or folder cannot be read or written, or holds something else than it should."""
+
+
 class MissingExtraError(ExactCVError, ImportError):
     """An optional package is needed; the message names the extra to install."""
+
+
+class ClusterError(ExactCVError, RuntimeError):
+    """The cluster that was to do the work has gone or lost a task; there is no result."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -51,7 +66,9 @@ class Interrupted(KeyboardInterrupt):
     Attributes
     ----------
     partial : object or None
-        From ``cross_validate`` the ``CVResult`` of what is complete, or None if nothing is.
+        None if nothing is complete, else: from ``cross_validate`` the ``CVResult`` of what is
+        complete; from ``SVCCV`` and ``GridSearchCV`` the estimator itself, fitted to the best of
+        what is complete; from ``cross_val_score`` and ``cross_val_predict`` a masked array.
     """
 
     def __init__(self, message: str = "interrupted", partial: Any = None):

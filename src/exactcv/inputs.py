@@ -37,6 +37,7 @@ __all__ = [
     "check_training_parts",
     "class_factors",
     "encode_labels",
+    "is_missing",
     "make_grid",
     "read_data",
     "read_groups",
@@ -175,7 +176,7 @@ def _has_missing(labels: NDArray[Any]) -> bool:
     if labels.dtype.kind == "f":
         return not bool(np.isfinite(labels).all())
     if labels.dtype.kind == "O":
-        return any(_is_missing(label) for label in labels)
+        return any(is_missing(label) for label in labels)
     return False
 
 
@@ -184,7 +185,7 @@ def _refuse_masked(values: Any, name: str) -> None:
         raise InputError(f"{name} contains missing values (masked entries); drop those rows")
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
     """None, NaN or pandas.NA; the last does not even know whether it equals itself."""
     try:
         return label is None or bool(label != label)
@@ -446,10 +447,16 @@ def check_n_threads(n_jobs: Any) -> int:
     return int(effective_n_jobs(n_jobs))
 
 
-def check_approx(approx: Any) -> None:
-    if approx is not None:
-        check_choice("approx", approx, ("rff", "nystroem"), "or None")
+def check_approx(approx: Any, n_components: Any, method: str, loss: str) -> int:
+    """``n_components`` as a number; what ``approx`` cannot do is refused."""
+    check_choice("approx", approx, ("rff", "nystroem"), "or None")
+    if isinstance(n_components, bool) or not isinstance(n_components, numbers.Integral):
+        raise InputTypeError(f"n_components must be an integer, got {n_components!r}")
+    if n_components < 1:
+        raise InputError(f"n_components must be at least 1, got {n_components}")
+    if method != "exact" or loss != "hinge":
         raise UnsupportedError(
-            f"approx={approx!r} is not in this release, which works with the exact kernel matrix; "
-            "use approx=None"
+            f"approx={approx!r} goes with method='exact' and loss='hinge', got method={method!r} "
+            f"and loss={loss!r}; leave these out, or use approx=None"
         )
+    return int(n_components)

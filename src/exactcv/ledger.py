@@ -236,6 +236,8 @@ class Ledger:
             self.how[l, which] = how
             return self._solved_nearby(int(np.asarray(l)), which, coef, intercept, within)
         where = np.broadcast_to(np.asarray(l, dtype=np.intp), which.shape)
+        if (which == which[0]).all():
+            return self._solved_fold(where, int(which[0]), coef, intercept, how, within)
         meets = np.zeros(len(which), dtype=bool)
         for fold in np.unique(which):
             mine = np.flatnonzero(which == fold)
@@ -340,6 +342,8 @@ class Ledger:
         units of C: those are multiplied by K once.
         """
         units = coef / Cs[:, None]
+        if len(Cs) == 1:
+            return self.task.problem.times(units) * Cs[:, None]
         order = np.argsort(Cs, kind="stable")
         fresh = np.ones(len(Cs), dtype=bool)
         fresh[1:] = (units[order[1:]] != units[order[:-1]]).any(axis=1)

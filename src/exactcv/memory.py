@@ -110,7 +110,7 @@ def check_memory(
     raise MemoryLimitError(
         f"the kernel matrix of {n} rows takes {_readable(kernel)} and the whole run about "
         f"{_readable(need)}, but {source} {_readable(limit)}; use at most about {fitting} rows "
-        "or raise memory_limit (a low-rank mode, approx='nystroem', is not in this release)"
+        "or raise memory_limit, or let features stand in for the kernel: approx='rff' or 'nystroem'"
     )
 
 

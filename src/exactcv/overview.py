@@ -100,6 +100,7 @@ class Overview:
     method: str
     loss: str
     kernel: str = ""
+    approx: str | None = None  # how the kernel is approximated, if it is
     scale_with_fold: bool = False
     score: FloatArray | None = None
     scoring: str | None = None
@@ -161,6 +162,7 @@ def of_result(result: CVResult, point: int | None = None) -> Overview:
         method=result.method,
         loss=result.loss,
         kernel=result.kernel,
+        approx=approximation(result),
         scale_with_fold=result.scale_with_fold,
         settled={name: result.stats.get(name, 0) for name in HOW},
         exact=certificate.exact,
@@ -169,6 +171,13 @@ def of_result(result: CVResult, point: int | None = None) -> Overview:
         tol=certificate.tol,
         timings=dict(result.timings),
     )
+
+
+def approximation(result: CVResult) -> str | None:
+    """How the kernel is approximated, in words."""
+    if result.approx is None:
+        return None
+    return f"{result.approx}, {result.feature_map.n_components} components"
 
 
 def _left_out(result: CVResult, l: int) -> LeftOutRows:
@@ -186,11 +195,11 @@ def of_tuned(
 ) -> Overview:
     """The overview of a tuned estimator; ``left_out`` at the chosen point."""
     certificate, curves = tuned.certificate, tuned.curves
-    by_curve = {
+    by_curve: dict[str, Any] = {
         name: np.array([getattr(curve, name) for curve in curves])
         for name in ("error", "se", "n_errors", "at_bound")
     }
-    figures = {
+    figures: dict[str, Any] = {
         name: getattr(certificate, name).reshape(tuned.score.shape) for name in ("kkt", "gap")
     }
     scoring = None if tuning.scorer.call is None else tuning.scorer.name

@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 from .progress import Run
 
-__all__ = ["Cancelled", "Workers"]
+__all__ = ["Cancelled", "Workers", "single_threaded_blas"]
 
 Item = TypeVar("Item")
 
@@ -27,6 +27,11 @@ Item = TypeVar("Item")
 def _blas() -> ThreadpoolController:
     """The libraries in use; NumPy and SciPy have loaded them by now, and looking takes a while."""
     return ThreadpoolController()
+
+
+def single_threaded_blas() -> Any:
+    """A context in which BLAS runs on one thread."""
+    return _blas().limit(limits=1, user_api="blas")
 
 
 class Cancelled(Exception):

@@ -37,12 +37,14 @@ class Run:
     Attributes
     ----------
     parts : int
-        How many ledgers there will be: one, or one for each pair of classes.
+        How many ledgers there will be (one, or one for each pair of classes), or how many times
+        `part_done` will be called.
     """
 
     def __init__(self, progress: Progress | None = None):
         self._progress = progress
         self._ledgers: list[Ledger] = []
+        self._ended = 0
         self.parts = 1
 
     def say(self, stage: str) -> None:
@@ -55,10 +57,14 @@ class Run:
         if self._progress is not None:
             self._ledgers.append(ledger)
 
+    def part_done(self) -> None:
+        """One of the parts, of which no ledger tells, is done."""
+        self._ended += 1
+
     def fraction(self) -> float:
         """Which part of the (grid point, fold) slots is settled."""
         shares = [np.count_nonzero(one.how) / max(one.how.size, 1) for one in list(self._ledgers)]
-        return float(sum(shares)) / self.parts
+        return min(float(sum(shares) + self._ended) / self.parts, 1.0)
 
 
 class Progress:
@@ -105,6 +111,10 @@ class Progress:
         if kind is None:
             self._draw()
         _safely(self._screen.close, f"{_how_it_ended(kind)} {monotonic() - self._start:.1f} s")
+
+    def expect(self, runs: int) -> None:
+        """There will be more runs than was known at the start."""
+        self._runs += runs
 
     @contextmanager
     def run(self) -> Iterator[Run]:

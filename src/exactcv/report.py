@@ -39,7 +39,7 @@ class Remark:
 def summary(source: Any) -> str:
     """What was chosen, how sure it is, what it cost, and what to look out for."""
     it = overview(source)
-    lines = [textwrap.fill(heading(it) + ".", WIDTH)]
+    lines = [heading(it) + "."]
     lines += [_paragraph(label, text) for label, text in _parts(it)]
     lines += [_paragraph("warning", remark.text) for remark in remarks(it)]
     return "\n".join(lines)
@@ -52,7 +52,10 @@ def heading(it: Overview) -> str:
     grid = f"{n_points} grid points" if n_gammas == 1 else f"{n_points} values of C"
     gammas = "" if n_gammas == 1 else f" and {n_gammas} of gamma"
     classes = "" if len(it.classes) == 2 else f", {len(it.classes)} classes (one against one)"
-    return f"{scheme} over {grid}{gammas}, {it.n_folds} folds{classes}, method {it.method!r}"
+    approx = "" if it.approx is None else f", approximate kernel ({it.approx})"
+    return (
+        f"{scheme} over {grid}{gammas}, {it.n_folds} folds{classes}, method {it.method!r}{approx}"
+    )
 
 
 def _parts(it: Overview) -> list[tuple[str, str]]:

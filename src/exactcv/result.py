@@ -21,7 +21,7 @@ from .tolerances import AT_BOUND, TIE
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CVResult", "make_result", "share_at_bound", "standard_error"]
+__all__ = ["CVResult", "by_row", "choose", "make_result", "share_at_bound", "standard_error"]
 
 BoolArray = NDArray[np.bool_]
 
@@ -56,8 +56,9 @@ class CVResult(Presented):
         Index of the smallest C whose error is at most ``error[best] + se[best]``.
     objective, intercept : (L,)
         Of the full-data fit: (1/n) sum_i w_i L(y_i, f(x_i) + b) + lambda ||f||^2, and b.
-    coef : (L, n)
-        Signed dual coefficients of the full-data fit: f = K coef + intercept.
+    coef : (L, n) or None
+        Signed dual coefficients of the full-data fit: f = K coef + intercept.  None with
+        ``approx``, where ``weights`` takes its place.
     at_bound : (L,)
         Share of the rows (with positive weight) whose coefficient is at its upper bound; NaN for
         losses that have none ("squared_hinge", "squared").
@@ -83,6 +84,12 @@ class CVResult(Presented):
     scale_with_fold : bool
         Were lambdas given?  A fold that trains on m of n rows then has C n / m (except LOO).
     leave_one_out, fit_intercept : bool
+    approx : str or None
+        "rff" or "nystroem": the kernel is that of ``feature_map``, and all else is exact for it.
+    weights : (L, m) or None
+        With ``approx``: f(x) = feature_map.transform(x) @ weights[l] + intercept[l].
+    feature_map : object or None
+        With ``approx``: has ``transform``, ``n_components`` and ``gamma``.
     """
 
     Cs: FloatArray
@@ -95,7 +102,7 @@ class CVResult(Presented):
     best: int
     one_se: int
     objective: FloatArray
-    coef: FloatArray
+    coef: Any  # None with approx: of n numbers a grid point there are too many
     intercept: FloatArray
     at_bound: FloatArray
     certificate: Certificate
@@ -115,6 +122,9 @@ class CVResult(Presented):
     scale_with_fold: bool
     leave_one_out: bool
     fit_intercept: bool
+    approx: str | None = None
+    weights: FloatArray | None = None
+    feature_map: Any = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -163,13 +173,8 @@ def make_result(
     fold_error = np.add.reduceat(wrong, folds.offsets[:-1], axis=1, dtype=float) / sizes
     n_errors = wrong.sum(axis=1)
     error, se = n_errors / wrong.shape[1], standard_error(fold_error)
-    # A grid point that misses the tolerance is not chosen while there is another.
-    short = np.isin(np.arange(len(Cs)), [l for l, _ in certificate.unresolved])
-    best = int(np.lexsort((Cs, n_errors, short))[0])
-    bar = error[best] + np.nan_to_num(se[best])
-    within = (error <= bar) & (short == short[best])
-    one_se = int(np.argmin(np.where(within, Cs, np.inf)))
-    decision, row_wrong = _by_row(task, pair_decision, wrong)
+    best, one_se = choose(Cs, n_errors, error, se, certificate)
+    decision, row_wrong = by_row(folds, task.problem.y, pair_decision, wrong)
     return CVResult(
         Cs=Cs,
         lambdas=task.grid.lambdas,
@@ -200,6 +205,22 @@ def make_result(
     )
 
 
+def choose(
+    Cs: FloatArray,
+    n_errors: IntArray,
+    error: FloatArray,
+    se: FloatArray,
+    certificate: Certificate,
+) -> tuple[int, int]:
+    """The indices ``best`` and ``one_se``."""
+    # A grid point that misses the tolerance is not chosen while there is another.
+    short = np.isin(np.arange(len(Cs)), [l for l, _ in certificate.unresolved])
+    best = int(np.lexsort((Cs, n_errors, short))[0])
+    bar = error[best] + np.nan_to_num(se[best])
+    within = (error <= bar) & (short == short[best])
+    return best, int(np.argmin(np.where(within, Cs, np.inf)))
+
+
 def standard_error(fold_error: FloatArray) -> FloatArray:
     """Of the mean over folds (the last axis); NaN for a single fold."""
     n_folds = fold_error.shape[1]
@@ -209,19 +230,20 @@ def standard_error(fold_error: FloatArray) -> FloatArray:
     return spread
 
 
-def _by_row(
-    task: Task, pair_decision: FloatArray | None, pair_wrong: BoolArray
+def by_row(
+    folds: Folds, y: FloatArray, pair_decision: FloatArray | None, pair_wrong: BoolArray
 ) -> tuple[FloatArray | None, BoolArray]:
-    rows, starts, order = _grouped(task.folds)
+    """Decision values and labels of each row, from those of its pairs."""
+    rows, starts, order = _grouped(folds)
     counts = np.diff(np.append(starts, len(order)))
-    wrong = np.zeros((len(pair_wrong), task.problem.n), dtype=bool)
+    wrong = np.zeros((len(pair_wrong), folds.n), dtype=bool)
     if pair_decision is None:
         votes = np.add.reduceat(pair_wrong[:, order], starts, axis=1, dtype=np.intp)
         wrong[:, rows] = 2 * votes >= counts
         return None, wrong
     decision = np.full(wrong.shape, np.nan)
     decision[:, rows] = np.add.reduceat(pair_decision[:, order], starts, axis=1) / counts
-    wrong[:, rows] = ~(task.problem.y[rows] * decision[:, rows] > TIE)
+    wrong[:, rows] = ~(y[rows] * decision[:, rows] > TIE)
     # A row tested once keeps the ledger's word to the bit.
     once = counts == 1
     wrong[:, rows[once]] = pair_wrong[:, order[starts[once]]]

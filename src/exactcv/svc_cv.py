@@ -36,7 +36,7 @@ from .parallel import Workers
 from .presentation import Presented
 from .scoring import Scorer, fit_sigmoids, probabilities, read_scoring, shaped, warn_of_weights
 from .sv_layout import layout, pair_decisions
-from .tuning import Curve, Tuned, Tuning, count_by_weight
+from .tuning import Curve, Store, Tuned, Tuning, count_by_weight
 from .validate import check_options
 
 __all__ = ["SVCCV"]
@@ -96,6 +96,10 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     verbose : int
         Above 0: show on standard error how far the search is, as ``progress`` of
         ``exactcv.cross_validate`` does.
+    approx, n_components, memory_limit :
+        As in ``exactcv.cross_validate``: features that stand in for the kernel, for data whose
+        kernel matrix would not fit.  Two classes, ``loss="hinge"``, accuracy as the score.  X and
+        y may then be all that ``cross_validate`` takes.
 
     Attributes
     ----------
@@ -114,6 +118,9 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         ``kkt`` and ``gap`` follow ``cv_results_``: the worst over folds and pairs.
     classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_ :
         As in ``SVC``.
+    weights_, feature_map_ :
+        With ``approx``, instead of support vectors:
+        ``f(x) = feature_map_.transform(x) @ weights_ + intercept_``.
     n_features_in_, feature_names_in_ :
         As everywhere in scikit-learn.
 
@@ -122,12 +129,12 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     A row of weight 0 is as good as absent: it takes no part in gamma, folds, training or counting.
     A row of integer weight w counts as w copies, which a fold leaves out together.
 
+    A left-out value of zero (up to 1e-9) votes against the row's own class, so that with two
+    classes it counts as an error, as in ``cross_validate``.
+
     Ctrl-C during ``fit`` raises ``exactcv.Interrupted`` (a KeyboardInterrupt) as soon as the folds
     at work have stopped.  If some gammas are done by then, the estimator has been fitted to the
     best of them; it is also the ``partial`` of the exception.
-
-    A left-out value of zero (up to 1e-9) votes against the row's own class, so that with two
-    classes it counts as an error, as in ``cross_validate``.
 
     Examples
     --------
@@ -140,6 +147,11 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     >>> model.predict(X[:3])
     array([0, 0, 0])
     """
+
+    # For callers that keep what is finished (the command line): where, and whether they will want
+    # the left-out decision values at the chosen point, which become ``_left_out_values``.
+    _store: Store | None = None
+    _wants_values = False
 
     def __init__(
         self,
@@ -164,6 +176,9 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         tol: float = 1e-8,
         random_state: Any = None,
         verbose: int = 0,
+        approx: str | None = None,
+        n_components: int = 200,
+        memory_limit: int | float | str | None = None,
     ):
         self.Cs = Cs
         self.lambdas = lambdas
@@ -185,6 +200,9 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
+        self.approx = approx
+        self.n_components = n_components
+        self.memory_limit = memory_limit
 
     # ---- fitting ------------------------------------------------------------------------------
 
@@ -207,6 +225,8 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         """
         start = perf_counter()
         scorer = self._check_settings()
+        if self.approx is not None:
+            return self._fit_approximately(X, y, sample_weight, groups, params)
         X, y = self._read_rows(X, y)
         n = X.shape[0]
         weight = inputs.read_sample_weight(sample_weight, n)
@@ -234,6 +254,19 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         warn_if_short(self.certificate_, self.cv_results_["param_C"], tuning.n_solutions)
         return self
 
+    def _fit_approximately(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any]
+    ) -> SVCCV:
+        """Features instead of a kernel matrix; X may be a file or a Dask collection."""
+        from .approx.estimator import fit_approximately
+
+        if params:
+            raise InputTypeError(f"with approx, fit() does not take {sorted(params)}")
+        if isinstance(X, (np.ndarray, list)) or sparse.issparse(X) or hasattr(X, "iloc"):
+            X, y = self._read_rows(X, y)
+        fit_approximately(self, X, y, sample_weight, groups)
+        return self
+
     def _finish(
         self,
         tuning: Tuning,
@@ -252,12 +285,15 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         decision = tuned.chosen.decision
         values = None if decision is None else decision[tuned.point]
         self.__dict__.pop("_sigmoids", None)  # of an earlier fit
-        if self.probability:
+        if self.probability or self._wants_values:
             left_out = tuning.left_out_at(tuned.chosen, tuned.point, workers)
             values = left_out.decision
-            self._sigmoids = fit_sigmoids(
-                values, left_out.codes, len(self.classes_), left_out.weight
-            )
+            if self._wants_values:
+                self._left_out_values = values
+            if self.probability:
+                self._sigmoids = fit_sigmoids(
+                    values, left_out.codes, len(self.classes_), left_out.weight
+                )
         rows = tuning.folds.pair_rows
         self._shown = of_tuned(
             tuning,
@@ -380,6 +416,7 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
             options=check_options(self.method, None),
             keep_decision=self.store_cv_results,
             show_progress=bool(self.verbose),
+            store=self._store,
         )
 
     def _kernels(self) -> list[Kernel]:
@@ -477,6 +514,10 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
             raise InputTypeError(str(error)) from error
         except ValueError as error:
             raise InputError(str(error)) from error
+        if hasattr(self, "weights_"):
+            from .approx.estimator import decision_values
+
+            return decision_values(self, X)
         model = (self.dual_coef_, self.n_support_, self.intercept_)
         chunk = max(1, PREDICT_ENTRIES // max(1, len(self.support_)))
         found = [

@@ -7,7 +7,7 @@ Left-out errors count by sample weight: a row of weight w is that many rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,18 @@ from .progress import Run, following, job
 from .result import standard_error
 from .scoring import LeftOut, Scorer, jackknife_se
 
-__all__ = ["Curve", "Tuned", "Tuning", "choose", "count_by_weight", "error_and_se"]
+__all__ = ["Curve", "Store", "Tuned", "Tuning", "choose", "count_by_weight", "error_and_se"]
 
 # Scores that differ by less are equal: weights that are no integers add up with some rounding.
 EQUAL = 12  # decimals
+
+
+class Store(Protocol):
+    """Keeps finished curves by the number of their kernel."""
+
+    def load(self, number: int) -> Curve | None: ...
+
+    def save(self, number: int, curve: Curve) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,8 @@ class Tuning:
     score_arguments : dict
         What the scorer gets besides, one entry a row (``sample_weight``).
     select : {"min", "1se"}
+    store : Store or None
+        Where finished curves are kept, so that a run that was cut short can go on.
     """
 
     X: FloatArray
@@ -73,6 +83,7 @@ class Tuning:
     options: dict[str, Any] = field(default_factory=dict)
     keep_decision: bool = False
     show_progress: bool = False
+    store: Store | None = None
 
     @property
     def n_solutions(self) -> int:
@@ -88,9 +99,9 @@ class Tuning:
         curves: list[Curve] = []
         try:
             with job(self.show_progress, len(self.kernels)) as progress:
-                for kernel in self.kernels:
+                for number, kernel in enumerate(self.kernels):
                     with following(progress) as workers.watch:
-                        curves.append(self._curve(kernel, workers))
+                        curves.append(self._kept_curve(number, kernel, workers))
         except KeyboardInterrupt as stop:
             raise Interrupted(partial=curves) from stop
         finally:
@@ -121,6 +132,16 @@ class Tuning:
         task = self._task(K, kernel, curve.certificate.convex)
         found = cross_validate_pairs(replace(task, grid=point, want_decision=True), workers)
         return self._left_out(found, 0)
+
+    def _kept_curve(self, number: int, kernel: Kernel, workers: Workers) -> Curve:
+        """The curve from the store if it is there; else it is computed and put there."""
+        if self.store is None:
+            return self._curve(kernel, workers)
+        curve = self.store.load(number)
+        if curve is None:
+            curve = self._curve(kernel, workers)
+            self.store.save(number, curve)
+        return curve
 
     def _curve(self, kernel: Kernel, workers: Workers) -> Curve:
         """All grid points with one kernel."""

@@ -106,14 +106,29 @@ def cross_validate(
         Show on standard error how far the run is: a bar in a terminal (prettier with
         ``pip install "exactcv[progress]"``) or notebook, lines of text elsewhere.  A ``Progress``
         follows several runs on one bar.
-    approx, n_components :
-        Low-rank kernels; not in this release.
+    approx : {"rff", "nystroem"}, optional
+        Replace the kernel by ``n_components`` features, for data whose kernel matrix would not
+        fit: random Fourier features ("rbf" and "laplacian" kernels) or Nystroem (any positive
+        semidefinite kernel).  The result is exact for the kernel that the features have.
+        ``random_state`` draws them; "median" and "scale" are then worked out on at most 2000 rows
+        that it draws.  Only with the hinge loss and the default method.  X may then also be a
+        memory-mapped array, a sparse matrix (kept sparse), the path of a Parquet file or a folder
+        of them, or a Dask array or dataframe; y and ``sample_weight`` may be names of columns of
+        the last three.  With Dask input or an active ``dask.distributed`` client the passes over
+        the rows run on the cluster.
+    n_components : int
+        The number of features m.
     memory_limit : int or str, optional
         Bytes, or for example "2GB"; by default what the system has available.
     method_options : dict, optional
         What only one method understands.  "ato", "mir", "sir", "avg" and "top" take ``warm_C``
         (follow each fold along C) and ``max_iter`` (SMO iterations for one problem).
-        "rank_update" takes ``strategy`` ("auto", "I", "II", "none").
+        "rank_update" takes ``strategy`` ("auto", "I", "II", "none").  With ``approx``: ``features``
+        ("memory", "spill" to disk, "recompute" in every pass; "auto" is the first if it takes at
+        most 40 percent of the memory, else the last), ``dtype`` of the features ("float64",
+        "float32"; sums are float64), ``folder`` to spill to, ``chunk_rows``, ``target_rows`` (in
+        the small problems; more rows, fewer passes) and ``cluster`` (False: do not use the active
+        client).
 
     Returns
     -------
@@ -140,14 +155,36 @@ def cross_validate(
     check_loss(method, loss)
     want_decision = inputs.check_choice("output", output, OUTPUTS) == "decision"
     check_output(method, loss, want_decision)
-    inputs.check_approx(approx)
     chosen_kernel = inputs.check_kernel(kernel, gamma, degree, coef0)
     fit_intercept = inputs.check_flag("fit_intercept", fit_intercept)
     tol = inputs.check_positive("tol", tol)
-    options = check_options(method, method_options)
     n_threads = inputs.check_n_threads(n_jobs)
     if not isinstance(progress, Progress):
         inputs.check_flag("progress", progress)
+    if approx is not None:
+        from .approx.driver import approximate_cross_validate
+
+        return approximate_cross_validate(
+            X,
+            y,
+            approx=approx,
+            n_components=inputs.check_approx(approx, n_components, method, loss),
+            kernel=chosen_kernel,
+            grid=lambda n: inputs.make_grid(Cs, lambdas, n),
+            cv=cv,
+            groups=groups,
+            sample_weight=sample_weight,
+            class_weight=class_weight,
+            fit_intercept=fit_intercept,
+            want_decision=want_decision,
+            n_threads=n_threads,
+            tol=tol,
+            random_state=random_state,
+            memory_limit=memory_limit,
+            options=method_options or {},
+            progress=progress,
+        )
+    options = check_options(method, method_options)
     data = inputs.read_data(X, y, chosen_kernel, sample_weight, class_weight, memory_limit)
     grid = inputs.make_grid(Cs, lambdas, len(data.y))
     folds = inputs.check_folds(cv, data, groups, random_state)

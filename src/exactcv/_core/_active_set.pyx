@@ -92,7 +92,9 @@ cdef class ActiveSet:
 
     def __init__(self, K, knots, levels, bint intercept):
         self.K, self.knots, self.levels = K, knots, levels
-        self.ends = np.pad(knots, ((0, 0), (1, 1)), constant_values=((0, 0), (-np.inf, np.inf)))
+        ends = np.full((knots.shape[0], knots.shape[1] + 2), np.inf)
+        ends[:, 0], ends[:, 1:-1] = -np.inf, knots
+        self.ends = ends
         self.intercept = intercept
         self.n, self.m = knots.shape[0], knots.shape[1]
         self.at_knot = np.empty(self.n, dtype=np.intp)

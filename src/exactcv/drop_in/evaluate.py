@@ -18,15 +18,16 @@ from sklearn import config_context, get_config
 from sklearn.base import clone
 from sklearn.utils import check_array
 
-from ..exceptions import NotExactWarning
+from ..exceptions import InputError, NotExactWarning
 from ..folds import Folds, IntArray
 from ..inputs import check_n_threads
 from ..kernels import is_psd, kernel_matrix
 from ..losses import FloatArray
 from ..memory import check_memory
 from ..parallel import Workers
+from ..progress import Progress, following, job
 from .models import Candidate, row_weights
-from .plan import FitParams, Group, Plan, make_plan, read_fit_params
+from .plan import FitParams, Group, make_plan, read_fit_params, warn_of_reasons
 from .scores import Answer
 from .solve import Found, left_out_values, trained_values
 from .splits import Data, as_numbers, rows_of
@@ -37,6 +38,8 @@ NOT_CONVEX = (
     "the kernel matrix is not positive semidefinite, so the problem has several local solutions "
     "and only its own solver finds those that scikit-learn would"
 )
+
+Unit = Callable[[Workers], None]
 
 
 class Receiver(Protocol):
@@ -63,22 +66,42 @@ class Evaluation:
     foreign: list[tuple[Candidate, int]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
 
-    def run(self, candidates: Sequence[Candidate], n_jobs: Any, probability: bool = False) -> None:
+    def run(
+        self,
+        candidates: Sequence[Candidate],
+        n_jobs: Any,
+        probability: bool = False,
+        show_progress: bool = False,
+    ) -> None:
+        """Evaluate them all; Ctrl-C leaves the receiver with what was finished by then."""
+        self._check_square(candidates)
         plan = make_plan(candidates, self.fit_params, probability)
+        plan.warn(stacklevel=4)  # before the work: it may take long
         splits = range(self.data.n_splits)
         self.foreign = [(candidate, split) for candidate in plan.foreign for split in splits]
-        units: list[Callable[[Workers], None]] = [partial(self._shared, g) for g in plan.shared]
+        units: list[Unit] = [partial(self._shared, group) for group in plan.shared]
         for groups in plan.by_fold:
             units += [partial(self._by_fold, groups, split) for split in splits]
-        with Workers(check_n_threads(n_jobs)) as workers:
-            _run_all(units, workers)
-            fits = [partial(self._foreign, *pair) for pair in self.foreign]
-            _run_all(fits, workers)
-        self._warn(plan)
+        n_runs = len(units) + len(self.foreign)
+        n_threads = check_n_threads(n_jobs)
+        with job(show_progress, n_runs) as progress, Workers(n_threads) as workers:
+            _run_all(units, workers, progress)
+            if isinstance(progress, Progress):
+                progress.expect(len(units) + len(self.foreign) - n_runs)
+            _run_all([partial(self._foreign, *pair) for pair in self.foreign], workers, progress)
+        self._warn()
 
-    def _warn(self, plan: Plan) -> None:
-        plan.reasons += self.reasons
-        plan.warn(stacklevel=5)
+    def _check_square(self, candidates: Sequence[Candidate]) -> None:
+        shape = np.shape(self.data.X)
+        if shape != (self.data.n, self.data.n) and any(c.pairwise for c in candidates):
+            raise InputError(
+                f"X has the shape {shape}; with kernel='precomputed' it must be the square kernel "
+                f"matrix of the {self.data.n} rows"
+            )
+
+    def _warn(self) -> None:
+        """What the work has brought to light."""
+        warn_of_reasons(self.reasons, stacklevel=5)
         if sum(self.misses):
             warnings.warn(
                 f"{sum(self.misses)} solutions do not meet the tolerance 1e-8: they are beyond the "
@@ -92,6 +115,7 @@ class Evaluation:
     def _shared(self, group: Group, workers: Workers) -> None:
         start = perf_counter()
         data, params = self.data, self._params(group)
+        workers.watch.say(_in_words(group, data.n_splits))
         try:
             X = self._features(group.first, params)
             kernel = group.kernel.on(X)
@@ -126,10 +150,10 @@ class Evaluation:
         return _dense(X)
 
     def _regular(self, split: int, weight: FloatArray) -> bool:
-        """Does the training set have all classes, and no row twice?"""
+        """Does the training set have all classes (two at least), and no row twice?"""
         train = self.data.train[split]
-        here = np.unique(self.data.codes[train[weight[train] > 0]])
-        return len(here) == len(self.data.classes) and self.data.once_each(split)
+        here = len(np.unique(self.data.codes[train[weight[train] > 0]]))
+        return 2 <= here == len(self.data.classes) and self.data.once_each(split)
 
     def _folds(self, splits: Sequence[int]) -> Folds:
         everyone = np.arange(self.data.n, dtype=np.intp)
@@ -147,6 +171,8 @@ class Evaluation:
         data, first = self.data, groups[0].first
         params = self._params(groups[0])
         train = data.train[split]
+        workers.watch.parts = len(groups)
+        workers.watch.say(f"fold {split + 1}, {sum(len(g.candidates) for g in groups)} candidates")
         try:
             if first.before is None:
                 X, rows = _dense(data.X), train
@@ -171,6 +197,7 @@ class Evaluation:
                 self._one_fold(group, split, K, weight, start, workers, stacked)
             else:
                 self._give_up(group, [split], NOT_CONVEX)
+            workers.watch.part_done()
 
     def _transformed(self, candidate: Candidate, params: FitParams, split: int) -> FloatArray:
         """Rows [training as fitted, test, (training as transformed later)]."""
@@ -247,6 +274,7 @@ class Evaluation:
             self.reasons.append(reason)
 
     def _foreign(self, candidate: Candidate, split: int, workers: Workers) -> None:
+        workers.watch.say("scikit-learn's own fits")
         self.receiver.fit_by_scikit_learn(candidate, split)
 
 
@@ -257,19 +285,31 @@ def fit_on(data: Data, fit_params: Mapping[str, Any], candidate: Candidate, spli
     return clone(candidate.estimator).fit(X, y, **given)
 
 
-def _run_all(units: Sequence[Callable[[Workers], None]], workers: Workers) -> None:
+def _run_all(units: Sequence[Unit], workers: Workers, progress: bool | Progress) -> None:
     """Units side by side if there are enough of them, else threads inside each."""
     settings = get_config()  # scikit-learn keeps them by thread
 
-    def run(unit: Callable[[Workers], None]) -> None:
-        with config_context(**settings):
-            unit(workers.alone())
+    def run(unit: Unit) -> None:
+        with config_context(**settings), following(progress) as watch:
+            alone = workers.alone()
+            alone.watch = watch
+            unit(alone)
 
     if len(units) >= 2 * workers.n_threads or workers.n_threads == 1:
         workers.map(run, units)
         return
     for unit in units:
-        unit(workers)
+        with following(progress) as workers.watch:
+            unit(workers)
+
+
+def _in_words(group: Group, n_splits: int) -> str:
+    """What one group is, for those who wait."""
+    kernel = group.kernel
+    name = kernel.name if isinstance(kernel.name, str) else "callable"
+    gamma = kernel.gamma if isinstance(kernel.gamma, str) else f"{kernel.gamma or 0.0:.4g}"
+    gamma = "" if kernel.gamma is None else f", gamma={gamma}"
+    return f"{name} kernel{gamma}: {len(group.Cs)} values of C, {n_splits} folds"
 
 
 def _dense(X: Any) -> FloatArray:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV as _GridSearchCV
 from sklearn.model_selection import ParameterGrid
 
-from ..exceptions import InputError, InputTypeError
+from ..exceptions import InputError, InputIndexError, InputTypeError, Interrupted
 from .evaluate import Evaluation
 from .models import read_candidates
 from .scores import Scoring
@@ -18,6 +18,16 @@ from .splits import read_data
 from .table import Table
 
 __all__ = ["GridSearchCV"]
+
+# Attributes that not every fit sets.
+OF_A_FIT = (
+    "best_index_",
+    "best_score_",
+    "best_params_",
+    "best_estimator_",
+    "refit_time_",
+    "feature_names_in_",
+)
 
 
 class GridSearchCV(_GridSearchCV):
@@ -39,6 +49,7 @@ class GridSearchCV(_GridSearchCV):
     n_jobs : int, optional
         Threads, not processes.
     verbose : int
+        Above 0, show how far the search is, on standard error.
     pre_dispatch
         Taken for compatibility; there is nothing to dispatch.
 
@@ -52,6 +63,13 @@ multimetric_
         As in scikit-learn; ``best_estimator_`` is scikit-learn's SVC (or Pipeline), fitted to all
         rows.
 
+    Notes
+    -----
+    Ctrl-C during ``fit`` raises ``exactcv.Interrupted`` (a KeyboardInterrupt).  If some candidates
+    are done by then, with all folds, ``cv_results_`` holds these and the search is fitted to the
+    best of them; it is also the ``partial`` of the exception.  All C with one kernel are done at
+    the same time.
+
     Examples
     --------
     >>> import exactcv
@@ -61,7 +79,7 @@ multimetric_
     >>> grid = {"C": [0.1, 1, 10, 100], "gamma": [0.01, 0.1, 1]}
     >>> search = exactcv.GridSearchCV(SVC(), grid, cv=10).fit(X, y)
     >>> search.best_params_, round(search.best_score_, 3)
-    ({'C': 1, 'gamma': 0.1}, np.float64(0.98))
+    ({'C': 10, 'gamma': 0.01}, np.float64(0.98))
     """
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
@@ -80,7 +98,6 @@ multimetric_
         named = getattr(scorer, "_scorers", None)
         routed = self._get_routed_params_for_fit(params)
         data = read_data(X, y, self.cv, routed.splitter.split, self.return_train_score)
-        self.n_splits_ = data.n_splits
         if self.verbose > 0:
             print(
                 f"Fitting {data.n_splits} folds for each of {len(grid)} candidates, totalling "
@@ -89,19 +106,49 @@ multimetric_
         scoring = Scoring.of(self.scoring, scorer, named, self.error_score)
         fit_params = routed.estimator.fit
         table = Table(data, scoring, fit_params, routed.scorer.score, len(grid))
-        Evaluation(data, fit_params, table).run(candidates, self.n_jobs)
-        table.check_failures()
-        results = self._format_results(grid, data.n_splits, table.cells)
-        self.multimetric_ = isinstance(table.cells[0]["test_scores"], dict)
+        evaluation = Evaluation(data, fit_params, table)
+        stop = None
+        try:
+            evaluation.run(candidates, self.n_jobs, show_progress=self.verbose > 0)
+        except KeyboardInterrupt as interrupt:
+            stop = interrupt
+        done = table.finished()
+        if stop is not None and not done:
+            raise Interrupted("interrupted before the first candidate was done") from stop
+        table.keep(done)
+        self._keep_results([grid[k] for k in done], table, scorer, refit_metric)
+        try:
+            if self.refit:
+                self._refit(X, y, fit_params)
+        except KeyboardInterrupt as interrupt:
+            stop = interrupt
+        if stop is not None:
+            raise Interrupted(self._how_far(len(done), len(grid)), self) from stop
+        return self
+
+    def _keep_results(self, grid: list[Any], table: Table, scorer: Any, refit_metric: Any) -> None:
+        """Everything but the model, for the candidates in the table."""
+        for name in OF_A_FIT:  # an earlier one
+            self.__dict__.pop(name, None)
+        table.check_failures(stacklevel=4)
+        scores, named = table.cells[0]["test_scores"], table.scoring.named
+        results = self._format_results(grid, table.data.n_splits, table.cells)
+        self.n_splits_ = table.data.n_splits
+        self.multimetric_ = isinstance(scores, dict)
         if callable(self.scoring) and self.multimetric_:
-            refit_metric = self._metric_among(table.cells[0]["test_scores"])
+            refit_metric = self._metric_among(scores)
         self.cv_results_ = results
         self.scorer_ = scorer if named is None else named
         if self.refit or not self.multimetric_:
             self._choose(results, refit_metric)
-        if self.refit:
-            self._refit(X, y, fit_params)
-        return self
+
+    def _how_far(self, n_done: int, n_candidates: int) -> str:
+        fitted = hasattr(self, "best_estimator_")
+        model = "is fitted to the best of them" if fitted else "has their results, but no model"
+        return (
+            f"interrupted with {n_done} of {n_candidates} candidates done; the search {model}, and "
+            "is the `partial` of this exception"
+        )
 
     def _metric_among(self, names: Any) -> Any:
         known = self.refit is False or callable(self.refit)
@@ -118,7 +165,7 @@ multimetric_
             if not isinstance(best, numbers.Integral):
                 raise InputTypeError(f"refit must return the index of a candidate, got {best!r}")
             if not 0 <= int(best) < len(results["params"]):
-                raise IndexError(
+                raise InputIndexError(
                     f"refit returned {best}; candidates are 0 to {len(results['params']) - 1}"
                 )
         else:

@@ -23,7 +23,7 @@ from sklearn.utils.metadata_routing import process_routing
 from ..exceptions import SlowFoldsWarning
 from .models import Candidate, KernelSpec
 
-__all__ = ["FitParams", "Group", "Plan", "make_plan", "read_fit_params"]
+__all__ = ["FitParams", "Group", "Plan", "make_plan", "read_fit_params", "warn_of_reasons"]
 
 
 @dataclass(frozen=True)
@@ -75,29 +75,31 @@ class Plan:
                 SlowFoldsWarning,
                 stacklevel=stacklevel,
             )
-        for reason in dict.fromkeys(self.reasons):
-            warnings.warn(
-                f"scikit-learn's own fits are used, at their own speed: {reason}",
-                SlowFoldsWarning,
-                stacklevel=stacklevel,
-            )
+        warn_of_reasons(self.reasons, stacklevel + 1)
+
+
+def warn_of_reasons(reasons: Sequence[str], stacklevel: int) -> None:
+    """Say why candidates are left to scikit-learn, each reason once."""
+    for reason in dict.fromkeys(reasons):
+        warnings.warn(
+            f"scikit-learn's own fits are used, at their own speed: {reason}",
+            SlowFoldsWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def read_fit_params(candidate: Candidate, fit_params: Mapping[str, Any]) -> FitParams | None:
     """Who gets which fit parameter; None if only scikit-learn can tell."""
     mine: Mapping[str, Any]
+    others: dict[str, Any] = {}
     if not candidate.prefix:
-        mine, others = fit_params, {}
+        mine = fit_params
     elif get_config().get("enable_metadata_routing") and fit_params:
         routed = process_routing(candidate.estimator, "fit", **fit_params)
         mine = routed[candidate.prefix[:-2]].fit
-        others = {
-            name: None
-            for name in routed
-            if routed[name].get("fit") and name + "__" != candidate.prefix
-        }
-        if others:
-            return None
+        steps = [name for name in routed if f"{name}__" != candidate.prefix]
+        if any(given for name in steps for given in routed[name].values()):
+            return None  # to their fit, fit_transform or transform
     else:
         cut = len(candidate.prefix)
         mine = {k[cut:]: v for k, v in fit_params.items() if k.startswith(candidate.prefix)}

@@ -77,6 +77,10 @@ class Table:
         rows = np.concatenate([self.data.rows(f) for f in splits])
         correct = answer.codes() == self.data.codes[rows]
         weight = None if self._weight is None else self._weight[rows]
+        if self._weight is not None and not all(
+            self._weight[self.data.test[f]].sum() for f in splits
+        ):
+            return {}  # the scorer says what that means
         shares = {"test": accuracies(correct, bounds[:, :2], weight)}
         if self.data.with_train:
             shares["train"] = accuracies(correct, bounds[:, 1:], weight)
@@ -146,7 +150,20 @@ class Table:
         cell["n_test_samples"] = len(self.data.test[split])
         self.cells[candidate.position * self.data.n_splits + split] = cell
 
-    def check_failures(self) -> None:
+    def finished(self) -> list[int]:
+        """The candidates that were evaluated on every split."""
+        return [k for k, cells in enumerate(self._by_candidate()) if all(cells)]
+
+    def keep(self, candidates: Sequence[int]) -> None:
+        """Forget all other candidates."""
+        cells = self._by_candidate()
+        self.cells = [cell for k in candidates for cell in cells[k]]
+
+    def _by_candidate(self) -> list[list[dict[str, Any]]]:
+        size = self.data.n_splits
+        return [self.cells[start : start + size] for start in range(0, len(self.cells), size)]
+
+    def check_failures(self, stacklevel: int = 3) -> None:
         """Warn of fits that failed; if all did, that is an error."""
         errors = Counter(cell["fit_error"] for cell in self.cells if cell["fit_error"])
         n_failed, n_fits = sum(errors.values()), len(self.cells)
@@ -165,7 +182,7 @@ class Table:
             "partitions for these parameters will be set to "
             f"{self.scoring.error_score}.\n{details}",
             FitFailedWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
         # A scorer that returns several figures is known as such only after it was called.
         scored = next(c["test_scores"] for c in self.cells if not c["fit_error"])

@@ -133,8 +133,9 @@ class LeaveOneOut:
         ledger = self.ledger
         kkt, gap = ledger.kkt[l, -1], ledger.gap_abs[l, -1]
         scale = max(1.0, float(np.abs(full.u).max()))
-        # The gap bounds the suboptimality only if the coefficients sum to zero.
-        gap += abs(float(ledger.coef[l].sum())) * scale
+        if self.task.problem.fit_intercept:
+            # The gap bounds the suboptimality only if the coefficients sum to zero.
+            gap += abs(float(ledger.coef[l].sum())) * scale
         accuracy = implied_accuracy(gap, 0.0, float(self.task.problem.diagonal.max()))
         return float(2.0 * accuracy + kkt * scale)
 

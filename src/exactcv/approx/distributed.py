@@ -1,0 +1,347 @@
+"""The same passes on a Dask cluster: sums over chunks on the workers, small problems on the client.
+
+Every task is a pure function of a chunk and of the guesses, so a task that is lost with its worker
+is simply run again, with the same result; nothing is ever sent to a worker that the scheduler
+could not send again.  Results are merged in the order of the rows, wherever they come from.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from itertools import pairwise
+from time import monotonic
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import ClusterError, ExactCVError, InputError, InputTypeError, MissingExtraError
+from ..folds import IntArray
+from ..losses import FloatArray
+from ..parallel import single_threaded_blas
+from .features import FeatureMap
+from .sources import ArrayRows, RowSource, checked_rows
+from .sweep import Chunk
+
+__all__ = ["DaskRows", "DaskRunner", "active_client", "as_local"]
+
+Result = TypeVar("Result")
+
+# Seconds without any worker, or without word from the scheduler, before giving up.
+PATIENCE = 30.0
+# Rows of a NumPy array are sent to the workers in pieces of about so many bytes.
+PIECE = 1 << 22
+
+
+def _dask() -> Any:
+    try:
+        import dask
+    except ImportError as missing:
+        raise MissingExtraError("Dask input needs dask: pip install 'exactcv[dask]'") from missing
+    return dask
+
+
+def active_client() -> Any:
+    """The client of a Dask cluster that this process has opened, if any."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import default_client
+
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def as_local(values: Any) -> Any:
+    """Labels or weights that are a Dask collection, as an array; anything else as it is."""
+    if hasattr(values, "dask") and hasattr(values, "compute"):
+        return np.asarray(values.compute())
+    return values
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+class DaskRows:
+    """A Dask array or dataframe; its partitions are the chunks.
+
+    ``parts`` are delayed blocks of rows.
+    """
+
+    def __init__(self, parts: list[Any], sizes: Any, names: list[str] | None, p: int):
+        # Empty partitions are common in dataframes; they would be empty chunks.
+        kept = [k for k, size in enumerate(sizes) if size]
+        self.parts = [parts[k] for k in kept]
+        self.bounds = np.concatenate([[0], np.cumsum([sizes[k] for k in kept])]).astype(np.intp)
+        self.n, self.p, self.names = int(self.bounds[-1]), p, names
+        self._all = parts
+        if self.n < 2 or p < 1:
+            raise InputError(
+                f"X has {self.n} rows and {p} features; it needs two rows and one feature"
+            )
+
+    @classmethod
+    def open(cls, X: Any, others: list[str]) -> DaskRows:
+        dask = _dask()
+        if hasattr(X, "npartitions") and hasattr(X, "columns"):
+            names = [str(name) for name in X.columns]
+            for name in others:
+                if name not in names:
+                    raise InputError(f"X has no column {name!r}; it has {', '.join(names)}")
+            parts = X.to_delayed()
+            sizes = dask.compute(*[dask.delayed(len)(part) for part in parts])
+            features = [name for name in names if name not in others]
+            return cls(list(parts), sizes, features, len(features))
+        if getattr(X, "ndim", 0) != 2:
+            raise InputError(
+                f"X is a Dask {type(X).__name__} with {getattr(X, 'ndim', '?')} dimension(s); it "
+                "must have two: rows and features"
+            )
+        if others:
+            raise InputTypeError(f"{others[0]!r} names a column, but X is a Dask array")
+        if np.isnan(np.array(X.chunks[0], dtype=float)).any() or np.isnan(X.shape[1]):
+            raise InputError(
+                "X is a Dask array with chunks of unknown size; call X.compute_chunk_sizes() first"
+            )
+        whole_rows = X.rechunk({1: -1})
+        blocks = whole_rows.to_delayed()[:, 0]
+        return cls(list(blocks), whole_rows.chunks[0], None, int(X.shape[1]))
+
+    def read(self, k: int) -> Any:
+        return _rows_of(self.parts[k].compute(), self.names, int(self.bounds[k]))
+
+    def take(self, rows: IntArray) -> Any:
+        dask = _dask()
+        chunk = np.searchsorted(self.bounds, rows, side="right") - 1
+        used = np.unique(chunk)
+        places = [np.flatnonzero(chunk == k) for k in used]
+        tasks = [
+            dask.delayed(_some_rows)(self.parts[k], self.names, rows[mine] - self.bounds[k])
+            for k, mine in zip(used, places, strict=True)
+        ]
+        out = np.empty((len(rows), self.p))
+        for mine, found in zip(places, dask.compute(*tasks), strict=True):
+            out[mine] = found
+        return out
+
+    def column(self, name: str) -> NDArray[Any]:
+        dask = _dask()
+        return np.concatenate(dask.compute(*[dask.delayed(_column)(p, name) for p in self._all]))
+
+
+def _rows_of(block: Any, names: list[str] | None, start: int | None) -> Any:
+    return checked_rows(block if names is None else block[names].to_numpy(), start)
+
+
+def _some_rows(block: Any, names: list[str] | None, rows: IntArray) -> Any:
+    return checked_rows(block[rows] if names is None else block[names].iloc[rows].to_numpy(), None)
+
+
+def _column(block: Any, name: str) -> NDArray[Any]:
+    return np.asarray(block[name])
+
+
+def _same(block: Any) -> Any:
+    return block
+
+
+# --- passes --------------------------------------------------------------------------------------
+
+
+class Work(Protocol):
+    """A function of a chunk that can put the results of neighbouring chunks together."""
+
+    def __call__(self, chunk: Chunk) -> Any: ...
+
+    def join(self, results: list[Any]) -> Any: ...
+
+
+def _features(
+    block: Any, names: list[str] | None, start: int, fmap: FeatureMap, dtype: str
+) -> NDArray[np.floating]:
+    return fmap.transform(_rows_of(block, names, start)).astype(dtype, copy=False)
+
+
+def _apply(
+    block: Any,
+    start: int,
+    y: NDArray[np.int8],
+    weight: FloatArray | None,
+    make: Callable[[Any, int], NDArray[np.floating]] | None,
+    work: Work,
+    chunk_rows: int,
+) -> Any:
+    """One partition, in chunks that do not take too much room."""
+    results = []
+    with single_threaded_blas():
+        for first in range(0, len(y), chunk_rows):
+            part = slice(first, first + chunk_rows)
+            rows = block.iloc[part] if hasattr(block, "iloc") else block[part]
+            Z = rows if make is None else make(rows, start + first)
+            signs = y[part].astype(float)
+            weights = np.ones(len(signs)) if weight is None else weight[part]
+            results.append(work(Chunk(start + first, np.asarray(Z, dtype=float), signs, weights)))
+    return results[0] if len(results) == 1 else work.join(results)
+
+
+class _Make:
+    """Rows into features, as something that can be sent to a worker once."""
+
+    def __init__(self, names: list[str] | None, fmap: FeatureMap, dtype: str):
+        self.names, self.fmap, self.dtype = names, fmap, dtype
+
+    def __call__(self, block: Any, start: int) -> NDArray[np.floating]:
+        return _features(block, self.names, start, self.fmap, self.dtype)
+
+
+class DaskRunner:
+    """Runs passes with Dask: on the cluster of ``client``, or else on Dask's own threads.
+
+    Attributes
+    ----------
+    bytes_sent, bytes_received : int
+        Of guesses to the workers and results from them (rows and features excepted).
+    """
+
+    def __init__(
+        self,
+        source: RowSource,
+        y: FloatArray,
+        weight: FloatArray,
+        feature_map: FeatureMap,
+        store: str,
+        dtype: str,
+        chunk_rows: int,
+        client: Any,
+    ):
+        self._dask, self.client, self.n = _dask(), client, source.n
+        self.chunk_rows, self.bytes_sent, self.bytes_received = chunk_rows, 0, 0
+        names = getattr(source, "names", None)
+        make = self._dask.delayed(_Make(names, feature_map, dtype), traverse=False)
+        blocks, bounds = self._blocks(source)
+        if store == "memory":
+            blocks = [
+                self._dask.delayed(_call)(make, block, int(start))
+                for block, start in zip(blocks, bounds[:-1], strict=True)
+            ]
+            blocks = list(client.persist(blocks) if client else self._dask.persist(*blocks))
+            make = None
+        plain = bool((weight == 1.0).all())
+        self._arguments = [
+            (
+                block,
+                int(bounds[k]),
+                y[bounds[k] : bounds[k + 1]].astype(np.int8),
+                None if plain else weight[bounds[k] : bounds[k + 1]],
+                make,
+            )
+            for k, block in enumerate(blocks)
+        ]
+
+    def _blocks(self, source: RowSource) -> tuple[list[Any], IntArray]:
+        if isinstance(source, DaskRows):
+            return list(source.parts), source.bounds
+        assert isinstance(source, ArrayRows)
+        size = max(1, PIECE // (8 * source.p))
+        bounds = np.append(np.arange(0, source.n, size), source.n).astype(np.intp)
+        # One task for each piece: the scheduler keeps it, so a lost piece can be sent again.
+        pieces = [
+            self.client.submit(_same, source.X[start:stop], pure=False)
+            for start, stop in pairwise(bounds)
+        ]
+        return pieces, bounds
+
+    def _tasks(self, work: Any) -> list[Any]:
+        self.bytes_sent += _size(work) * self._n_workers()
+        shared = self._dask.delayed(work, traverse=False)
+        run = self._dask.delayed(_apply)
+        return [run(*some, shared, self.chunk_rows) for some in self._arguments]
+
+    def map(self, work: Callable[[Chunk], Result]) -> list[Result]:
+        return list(self._results(self._tasks(work)))
+
+    def each(self, work: Callable[[Chunk], Result], use: Callable[[Chunk, Result], None]) -> None:
+        nothing = np.zeros((0, 0))
+        results = self._results(self._tasks(work))
+        for (_, start, y, weight, _), result in zip(self._arguments, results, strict=True):
+            weights = np.ones(len(y)) if weight is None else weight
+            use(Chunk(start, nothing, y.astype(float), weights), result)
+
+    def _results(self, tasks: list[Any]) -> Iterator[Any]:
+        """Results in order, as they are asked for."""
+        if self.client is None:
+            step = 8
+            for start in range(0, len(tasks), step):
+                for result in self._dask.compute(*tasks[start : start + step]):
+                    self.bytes_received += _size(result)
+                    yield result
+            return
+        try:
+            futures = self.client.compute(tasks)
+        except Exception as error:
+            raise self._gone(error) from error
+        for k, future in enumerate(futures):
+            result = self._wait(future)
+            futures[k] = None  # lets the worker forget it
+            self.bytes_received += _size(result)
+            yield result
+
+    def _wait(self, future: Any) -> Any:
+        last_seen = monotonic()
+        while True:
+            try:
+                return future.result(timeout=2.0)
+            except ExactCVError:
+                raise
+            except TimeoutError:
+                if self.client.status != "running":
+                    raise self._gone("the scheduler does not answer") from None
+                if self._n_workers():
+                    last_seen = monotonic()
+                elif monotonic() - last_seen > PATIENCE:
+                    raise self._gone(f"it has had no worker for {PATIENCE:.0f} s") from None
+            except Exception as error:
+                raise self._gone(error) from error
+            except BaseException as error:
+                # Dask's CancelledError is no Exception.
+                if type(error).__name__ == "CancelledError":
+                    raise self._gone(error) from error
+                raise
+
+    def _n_workers(self) -> int:
+        if self.client is None:
+            return 0
+        try:
+            return len(self.client.scheduler_info()["workers"])
+        except Exception:  # the connection is gone, which the caller finds out
+            return 0
+
+    @staticmethod
+    def _gone(why: Any) -> ClusterError:
+        return ClusterError(
+            f"the Dask cluster did not finish: {type(why).__name__}: {why}; no result was made. "
+            "Start the cluster again, or close the client to run in this process"
+            if isinstance(why, BaseException)
+            else f"the Dask cluster did not finish: {why}; no result was made. Start the cluster "
+            "again, or close the client to run in this process"
+        )
+
+
+def _call(make: Callable[[Any, int], Any], block: Any, start: int) -> Any:
+    return make(block, start)
+
+
+def _size(value: Any) -> int:
+    """Bytes of all arrays in a result."""
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    if isinstance(value, dict):
+        return sum(map(_size, value.values()))
+    if isinstance(value, (list, tuple)):
+        return sum(map(_size, value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(_size(getattr(value, field.name)) for field in fields(value))
+    return 8

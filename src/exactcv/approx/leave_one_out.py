@@ -1,0 +1,236 @@
+"""Leaving out single rows, from the small problem of the full-data solution.
+
+A row that the bounds (``verdict.py``) do not settle is left out by the engine of the exact path
+(``engine/leave_one_out.py``), which drives its coefficient to zero.  It works on the kernel matrix
+of the rows near the margin and of the rows to be left out: all others stay at the bound that goes
+with their side, as long as no decision value moves by more than their distance to the margin.
+That is checked for every solution found, from how far w and b have moved; where it cannot be
+shown, the row is handed back, to be solved over all rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import ledger as entries
+from ..engine.bounds import Span
+from ..engine.leave_one_out import LeaveOneOut
+from ..engine.path import Point
+from ..folds import Folds, IntArray
+from ..ledger import Ledger
+from ..losses import FloatArray
+from ..problem import Grid, Problem, Task
+from .pivot import engine_states, expanded
+from .reduced import FREE, LOW, Reduced, StateArray
+from .solver import Solved
+from .verdict import Spread, accuracy, walks
+
+__all__ = ["LeaveOut", "Outcome"]
+
+# Rows left out at a time.
+BLOCK = 256
+# So many rows nearest to the margin stay in play in any case.
+FEWEST = 64
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One entry for each row that was left out.
+
+    how : index into ``ledger.HOW``.  escaped : not settled here.
+    """
+
+    value: FloatArray
+    wrong: NDArray[np.bool_]
+    how: NDArray[np.uint8]
+    kkt: FloatArray
+    gap: FloatArray
+    escaped: NDArray[np.bool_]
+
+
+class _Watch(Ledger):
+    """A ledger that also notes how far each left-out solution is from the full one."""
+
+    def __init__(self, task: Task, Z: FloatArray, n_real: int, spread: Spread):
+        super().__init__(task)
+        self._Z, self._n_real, self._spread = Z, n_real, spread
+        self.moved = np.zeros(len(task.folds))
+
+    def solved(
+        self,
+        l: int | IntArray,
+        folds: Any,
+        coef: FloatArray,
+        intercept: FloatArray | None = None,
+        how: int = entries.SOLVED,
+        *,
+        within: float | None = None,
+    ) -> NDArray[np.bool_]:
+        meets = super().solved(l, folds, coef, intercept, how, within=within)
+        folds = np.asarray(folds, dtype=np.intp)
+        row = self.task.folds.pair_rows[folds]
+        dw = (coef - self.coef[0]) @ self._Z
+        b = self.decision[0, folds] - np.einsum("ij,ij->i", coef @ self._Z, self._Z[row])
+        # At row i: dw'(z_i - centre) + dw'centre + db
+        shift = np.abs(dw @ self._spread.centre + b - self.intercept[0])
+        moved = np.linalg.norm(dw, axis=1) * self._spread.radius + shift
+        frame = np.abs(coef[:, self._n_real :] - self.coef[0, self._n_real :])
+        moved[(frame > 1e-9 * np.abs(self.coef[0, self._n_real :])).any(axis=1)] = np.inf
+        self.moved[folds] = np.maximum(self.moved[folds], moved)
+        return meets
+
+
+class LeaveOut:
+    """Leaves out rows at one grid point.
+
+    Parameters
+    ----------
+    solved : Solved
+    spread : Spread
+    largest : float
+        The largest row weight.
+    tol : float
+    want_decision : bool
+    cancel : ndarray of one int32
+    """
+
+    def __init__(
+        self,
+        solved: Solved,
+        spread: Spread,
+        largest: float,
+        tol: float,
+        want_decision: bool,
+        cancel: NDArray[np.int32],
+    ):
+        self.solved, self.spread, self.tol, self.cancel = solved, spread, tol, cancel
+        most = 0.0
+        if spread.fit_intercept:
+            sizes = np.full((2, 2), solved.C * largest)
+            most = float(walks(solved, sizes, accuracy(solved, spread))[1].max())
+        # Labels are proved here only if the walk of b ends among the rows at hand.
+        self.want_decision = want_decision or most > solved.width.min()
+        self._select(1.01 * (solved.C * largest * spread.most + most) + 1e-6)
+        problem = self.base
+        self._K = problem.Z @ problem.Z.T
+
+    def _select(self, drift: float) -> None:
+        """The rows in play: others of the small problem join the linear term."""
+        solved, whole = self.solved, self.solved.problem
+        distance = np.abs(solved.r)
+        if len(distance) > FEWEST:
+            for side in (whole.y < 0, whole.y > 0):
+                if side.any():
+                    k = min(FEWEST, int(side.sum())) - 1
+                    drift = max(drift, float(np.partition(distance[side], k)[k]))
+        kept = (distance <= drift) | (solved.state == FREE)
+        gone = ~kept
+        a = whole.a + solved.coef[gone] @ whole.Z[gone]
+        beta = whole.beta + float(solved.coef[gone].sum())
+        self.limit = min(drift, float(solved.width.min()))
+        self.kept = np.flatnonzero(kept)
+        self.rows = solved.rows[kept]
+        self.coef, self.state = solved.coef[kept], solved.state[kept]
+        self.base = Reduced(
+            whole.Z[kept], whole.y[kept], whole.box[kept], a, beta, whole.fit_intercept
+        )
+
+    def near_rows(self, which: IntArray) -> Outcome:
+        """Leave out rows of the small problem, by their places in it."""
+        whole = self.solved.problem
+        parts = []
+        position = np.full(len(self.solved.rows), -1, dtype=np.intp)
+        position[self.kept] = np.arange(len(self.kept))
+        for start in range(0, len(which), BLOCK):
+            mine = which[start : start + BLOCK]
+            guests = mine[position[mine] < 0]
+            where = position[mine].copy()
+            where[where < 0] = len(self.kept) + np.arange(len(guests))
+            guest = whole.Z[guests], whole.y[guests], whole.box[guests]
+            coef, state = self.solved.coef[guests], self.solved.state[guests]
+            parts.append(self._leave_out(*guest, coef, state, where))
+        return _joined(parts)
+
+    def far_rows(self, Z: FloatArray, y: FloatArray, weight: FloatArray) -> Outcome:
+        """Leave out rows with r < 0 that are not in the small problem."""
+        parts = []
+        for start in range(0, len(y), BLOCK):
+            part = slice(start, start + BLOCK)
+            box = self.solved.C * weight[part]
+            state = np.full(len(box), LOW)
+            where = len(self.kept) + np.arange(len(box))
+            parts.append(self._leave_out(Z[part], y[part], box, box * y[part], state, where))
+        return _joined(parts)
+
+    def _leave_out(
+        self,
+        Z: FloatArray,
+        y: FloatArray,
+        box: FloatArray,
+        coef: FloatArray,
+        state: StateArray,
+        where: IntArray,
+    ) -> Outcome:
+        """The guests Z, y, ... join the rows in play; those at ``where`` are left out in turn."""
+        base = self.base
+        problem = Reduced(
+            np.concatenate([base.Z, Z]),
+            np.concatenate([base.y, y]),
+            np.concatenate([base.box, box]),
+            base.a - coef @ Z,
+            base.beta - float(coef.sum()),
+            base.fit_intercept,
+        )
+        u = np.abs(np.concatenate([self.solved.r, problem.margins(self.solved.theta)])).max()
+        ordinary, rows = expanded(problem, 10.0 * (1.0 + float(u)), self._K)
+        states = np.concatenate([self.state, state])
+        all_coef = np.concatenate([self.coef, coef, np.zeros(ordinary.n - len(problem.y))])
+        frame = slice(len(problem.y), ordinary.n)
+        all_coef[frame] = ordinary.y[frame] * ordinary.weight[frame]
+        ledger = self._run(ordinary, rows, engine_states(ordinary, states), all_coef, where)
+        return self._outcome(ledger, where, problem)
+
+    def _run(
+        self,
+        problem: Problem,
+        Z: FloatArray,
+        state: StateArray,
+        coef: FloatArray,
+        where: IntArray,
+    ) -> _Watch:
+        single = tuple(where[:, None])
+        folds = Folds(n=problem.n, left_out=single, test=single)
+        grid = Grid(np.ones(1), np.ones(1), scale_with_fold=False)
+        task = Task(problem, folds, grid, self.want_decision, self.tol)
+        n_real = problem.n - (2 if problem.fit_intercept else 1)
+        ledger = _Watch(task, Z, n_real, self.spread)
+        b = float(self.solved.theta[-1])
+        ledger.full(0, coef, b)
+        own = self.spread.own(Z)
+        span = Span(own, np.sqrt(own * self.spread.most))
+        point = Point(1.0, state, coef, problem.K @ coef, b)
+        LeaveOneOut(task, ledger, span, self.cancel).at(0, point)
+        return ledger
+
+    def _outcome(self, ledger: _Watch, where: IntArray, problem: Reduced) -> Outcome:
+        value, how = ledger.decision[0], ledger.how[0]
+        lost = np.maximum(1.0 - problem.y[where] * value, 0.0) * problem.box[where]
+        primal = np.maximum(self.solved.primal - np.nan_to_num(lost), np.finfo(float).tiny)
+        kkt = np.where(how == entries.PROVED, 0.0, ledger.kkt[0, :-1])
+        gap = np.where(how == entries.PROVED, 0.0, ledger.gap_abs[0, :-1] / primal)
+        escaped = ledger.moved >= self.limit
+        escaped |= ~((kkt <= self.tol) & (gap <= self.tol))
+        return Outcome(value, ledger.wrong[0], how, kkt, gap, escaped)
+
+
+def _joined(parts: list[Outcome]) -> Outcome:
+    if not parts:
+        empty = np.zeros(0)
+        flags = np.zeros(0, dtype=bool)
+        return Outcome(empty, flags, np.zeros(0, dtype=np.uint8), empty, empty, flags)
+    names = ("value", "wrong", "how", "kkt", "gap", "escaped")
+    return Outcome(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))

@@ -1,0 +1,87 @@
+"""Problems in m dimensions with a few thousand rows: all that the solver ever solves outright.
+
+    min over w, b   1/2 ||w||^2 - a'w - beta b + sum_i B_i max(0, -r_i),   r_i = y_i (z_i'w + b) - 1
+
+The linear term stands for rows that are not there: those known to be at their bound add
+B_i y_i z_i to a and B_i y_i to beta (``solver.py``).  The optimality conditions: there are c_i with
+
+    w = a + sum c_i z_i,   beta + sum c_i = 0,
+    y_i c_i = B_i where r_i < 0,   0 where r_i > 0,   in between where r_i = 0.
+
+Rows are *low* (r < 0, coefficient at its bound), *free* (r = 0) or *high* (r > 0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..losses import FloatArray
+
+__all__ = ["FREE", "HIGH", "LOW", "Reduced", "Reply", "best_intercept"]
+
+StateArray = NDArray[np.int8]
+LOW, FREE, HIGH = np.int8(0), np.int8(1), np.int8(2)
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """The rows and the linear term; ``box`` is B."""
+
+    Z: FloatArray
+    y: FloatArray
+    box: FloatArray
+    a: FloatArray
+    beta: float
+    fit_intercept: bool
+    # (r, m + 1): z_i and 1, times y_i
+    signed: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        signed = np.empty((len(self.y), self.Z.shape[1] + 1))
+        signed[:, :-1] = self.Z
+        signed[:, -1] = 1.0 if self.fit_intercept else 0.0
+        signed *= self.y[:, None]
+        object.__setattr__(self, "signed", signed)
+
+    @property
+    def linear(self) -> FloatArray:
+        return np.append(self.a, self.beta if self.fit_intercept else 0.0)
+
+    def margins(self, theta: FloatArray) -> FloatArray:
+        """r at theta = (w, b)."""
+        return np.asarray(self.signed @ theta - 1.0)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A solution: theta = (w, b), signed coefficients, and the place of each row."""
+
+    theta: FloatArray
+    coef: FloatArray
+    state: StateArray
+    solved: bool
+    steps: int
+
+
+def best_intercept(problem: Reduced, w: FloatArray) -> float:
+    """The intercept that minimises the objective for this w; the midpoint of an interval.
+
+    The slope in b is -beta - sum of B_i y_i over the low rows.  It starts low far to the left,
+    where the positive rows are low, and rises by B_i at the b where row i has r_i = 0.
+    """
+    where = problem.y - problem.Z @ w
+    order = np.argsort(where, kind="stable")
+    at, rise = where[order], problem.box[order]
+    slope = -problem.beta - float(problem.box[problem.y > 0].sum()) + np.cumsum(rise)
+    if not len(at):
+        return 0.0
+    slack = 1e-12 * (abs(problem.beta) + float(problem.box.sum()))
+    k = int(np.searchsorted(slope, -slack))  # the first knot after which it no longer falls
+    if k >= len(at):
+        return float(at[-1])
+    if slope[k] <= slack and k + 1 < len(at):
+        return float(0.5 * (at[k] + at[k + 1]))
+    return float(at[k])

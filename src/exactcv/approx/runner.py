@@ -1,0 +1,95 @@
+"""Runs a function on every chunk of features, in this process.
+
+Features are computed once and kept in memory, or on disk, or computed anew in every pass.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..losses import FloatArray
+from ..parallel import Workers
+from .features import FeatureMap
+from .sources import RowSource
+from .sweep import Chunk
+
+__all__ = ["STORES", "LocalRunner", "scratch_array"]
+
+Result = TypeVar("Result")
+STORES = ("memory", "spill", "recompute")
+
+
+def scratch_array(shape: tuple[int, ...], dtype: Any, on_disk: bool, folder: str | None) -> Any:
+    """An array in memory, or in a file that goes when the array does."""
+    if not on_disk:
+        return np.zeros(shape, dtype=dtype)
+    with tempfile.NamedTemporaryFile(prefix="exactcv-", dir=folder) as file:
+        # The mapping keeps the unnamed file alive.
+        return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
+
+
+class LocalRunner:
+    """Chunks of one source, on the threads of ``workers``.
+
+    Parameters
+    ----------
+    source : RowSource
+    y, weight : ndarray of shape (n,)
+    feature_map : FeatureMap
+    workers : Workers
+    store : {"memory", "spill", "recompute"}
+    dtype : numpy dtype of the features
+    folder : where to spill
+    """
+
+    def __init__(
+        self,
+        source: RowSource,
+        y: FloatArray,
+        weight: FloatArray,
+        feature_map: FeatureMap,
+        workers: Workers,
+        store: str,
+        dtype: Any,
+        folder: str | None = None,
+    ):
+        self.source, self.y, self.weight = source, y, weight
+        self.feature_map, self.workers, self.dtype = feature_map, workers, np.dtype(dtype)
+        self.n, self.bounds = source.n, source.bounds
+        self._kept: Any = None
+        if store != "recompute":
+            shape = (self.n, feature_map.n_components)
+            kept = scratch_array(shape, self.dtype, store == "spill", folder)
+            workers.map(lambda k: self._fill(kept, k), range(len(self.bounds) - 1))
+            self._kept = kept
+
+    def _fill(self, kept: NDArray[np.floating], k: int) -> None:
+        kept[self.bounds[k] : self.bounds[k + 1]] = self._features(k)
+
+    def _features(self, k: int) -> NDArray[np.floating]:
+        Z = self.feature_map.transform(self.source.read(k))
+        return Z.astype(self.dtype, copy=False)
+
+    def chunk(self, k: int) -> Chunk:
+        rows = slice(self.bounds[k], self.bounds[k + 1])
+        Z = self._features(k) if self._kept is None else self._kept[rows]
+        return Chunk(
+            int(self.bounds[k]), np.asarray(Z, dtype=float), self.y[rows], self.weight[rows]
+        )
+
+    def map(self, work: Callable[[Chunk], Result]) -> list[Result]:
+        return self.workers.map(lambda k: work(self.chunk(k)), range(len(self.bounds) - 1))
+
+    def each(self, work: Callable[[Chunk], Result], use: Callable[[Chunk, Result], None]) -> None:
+        """Run ``work`` on every chunk and hand each result on, in order, without keeping any."""
+        step = self.workers.n_threads
+        for start in range(0, len(self.bounds) - 1, step):
+            some = range(start, min(start + step, len(self.bounds) - 1))
+            chunks = self.workers.map(self.chunk, some)
+            for chunk, result in zip(chunks, self.workers.map(work, chunks), strict=True):
+                use(chunk, result)

@@ -1,0 +1,386 @@
+"""Many training problems over the same rows, in few passes.
+
+Every problem (a *column*, see ``sweep.py``) is solved in rounds.  A round is one pass over all rows
+for all open columns together, and one small problem for each:
+
+1. *Pass* at the present guess theta: rows with r < 0 add up to a linear term; rows near the margin
+   are collected.  If they are too many, a sample of them stands for all, with larger weights, and
+   the linear term makes up the difference: it is such that the small problem has the same
+   gradient at theta as the whole.
+2. *Small problem* (``pivot.py``): its solution is the next guess.  With all rows near the margin
+   collected it is the solution itself, unless a row beyond them changed sides.
+
+The pass of the next round is also the proof: the coefficients of the small problem, with all other
+rows at the bound that goes with their side, are feasible for the dual problem, so the duality gap
+of the guess at which the pass was made is known.  A column is done when that gap, and the
+violation of the optimality conditions, meet the tolerance.
+
+The first guess comes from a sample of the rows, along the grid; each round cuts the error by
+a factor of three or so, and once the rows within reach of the error are few enough to be collected
+it vanishes.  The number of passes grows like log n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from .. import tolerances
+from ..folds import IntArray
+from ..losses import FloatArray
+from ..parallel import Workers
+from . import pivot
+from .reduced import Reduced, Reply, StateArray
+from .sweep import Chunk, Columns, LeftOut, Sums, merge, sweep
+
+__all__ = ["Column", "Runner", "Sample", "Solved", "Solver"]
+
+Result = TypeVar("Result")
+
+# Rounds after which a column gets more rows, and after which it is given up.
+MANY_ROUNDS, MOST_ROUNDS = 10, 30
+# The next guess is expected to be this much nearer than the last step was long.
+CONTRACTION = 0.5
+# Rows are collected this many root mean square errors around the margin.
+WIDTH = 3.0
+
+
+class Runner(Protocol):
+    """Runs a function on every chunk of the data, somewhere; results in the order of the rows."""
+
+    n: int
+
+    def map(self, work: Callable[[Chunk], Result]) -> list[Result]: ...
+
+    def each(
+        self, work: Callable[[Chunk], Result], use: Callable[[Chunk, Result], None]
+    ) -> None: ...
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows held in memory, by rising key: for first guesses, and for counting rows near margins."""
+
+    rows: IntArray
+    Z: FloatArray
+    y: FloatArray
+    weight: FloatArray
+
+
+@dataclass(frozen=True)
+class Column:
+    """One training problem: C (times the row weights), the fold it leaves out, a first guess.
+
+    ``error`` is how far the guess may be off, as a decision value; None if nothing is known.
+    """
+
+    C: float
+    fold: int
+    theta: FloatArray
+    error: float | None = None
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A solution, the rows near its margin, and what the rest of the rows amount to.
+
+    problem : the small problem; ``rows`` are its row numbers, ``r`` their margins at theta.
+    width : (2,), every training row nearer to the margin is among them (by class).
+    primal, gap, kkt : the objective (1/2 ||w||^2 + C sum w_i loss), its absolute duality gap and
+        the violation of the optimality conditions, at theta.
+    at_bound : number of rows whose coefficient is at its bound.
+    """
+
+    C: float
+    fold: int
+    theta: FloatArray
+    problem: Reduced
+    rows: IntArray
+    r: FloatArray
+    coef: FloatArray
+    state: StateArray
+    width: FloatArray
+    primal: float
+    gap: float
+    kkt: float
+    at_bound: int
+    rounds: int
+
+    @property
+    def relative_gap(self) -> float:
+        return self.gap / max(abs(self.primal), float(np.finfo(float).tiny))
+
+    def meets(self, tol: float) -> bool:
+        return self.kkt <= tol and self.relative_gap <= tol
+
+
+@dataclass
+class _State:
+    """Where one column stands."""
+
+    column: Column
+    theta: FloatArray
+    error: float | None
+    target: int  # rows to collect
+    rounds: int = 0
+    best: float = np.inf
+    best_theta: FloatArray | None = None
+
+
+class Solver:
+    """Solves columns; see the top of this file.
+
+    Parameters
+    ----------
+    runner : Runner
+    sample : Sample
+    left_out : mapping from fold to sorted row numbers
+    fit_intercept : bool
+    tol : float
+    workers : Workers
+        Threads for the small problems.
+    mass : (2,)
+        Sum of the weights of each class, the negative one first.
+    target : int
+        Rows in a small problem, about.
+    seed : int
+        For the keys of the rows.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        sample: Sample,
+        left_out: LeftOut,
+        fit_intercept: bool,
+        tol: float,
+        workers: Workers,
+        mass: FloatArray,
+        target: int,
+        seed: int,
+    ):
+        self.runner, self.sample, self.left_out = runner, sample, left_out
+        self.fit_intercept, self.tol = fit_intercept, tol
+        self.workers, self.mass, self.target, self.seed = workers, mass, target, seed
+        self.passes = self.steps = 0
+        # Columns that a pass may serve, and rows that a small problem may grow to.
+        self.batch, self.most_rows = 1000, 100 * target
+
+    # ---- first guesses --------------------------------------------------------------------------
+
+    def first_columns(self, Cs: FloatArray) -> list[Column]:
+        """Columns for the full data along rising Cs.
+
+        A guess from k of n rows is off by about as much as it differs from one from k/2 of them.
+        """
+        if self.runner.n <= 2 * self.target:
+            whole = self._guesses(Cs, self.runner.n)
+            return [Column(float(C), -1, theta) for C, theta in zip(Cs, whole, strict=True)]
+        good, rough = (self._guesses(Cs, k) for k in (self.target, self.target // 2))
+        columns = []
+        for C, theta, other in zip(Cs, good, rough, strict=True):
+            columns.append(Column(float(C), -1, theta, self._apart(theta, other)))
+        return columns
+
+    def _apart(self, one: FloatArray, other: FloatArray) -> float:
+        """Root mean square difference of the decision values."""
+        step = self.sample.Z @ (one - other)[:-1] + (one[-1] - other[-1])
+        return float(np.sqrt(np.mean(step**2)))
+
+    def _guesses(self, Cs: FloatArray, count: int) -> list[FloatArray]:
+        """theta along rising Cs, from the ``count`` rows of the sample with the smallest keys.
+
+        The classes weigh as much as in the whole data: where regularisation is strong nothing
+        matters but which of them weighs more.
+        """
+        sample = self.sample
+        used = np.flatnonzero(sample.weight[:count] > 0)
+        Z, y = sample.Z[used], sample.y[used]
+        weight = _like(sample.weight[used], y, self.mass)
+        m = Z.shape[1]
+        theta, out = np.zeros(m + 1), []
+        for C in Cs:
+            problem = Reduced(Z, y, C * weight, np.zeros(m), 0.0, self.fit_intercept)
+            reply = pivot.solve(problem, theta, self.workers.cancel)
+            self.steps += reply.steps
+            theta = reply.theta
+            out.append(theta)
+        return out
+
+    # ---- rounds ---------------------------------------------------------------------------------
+
+    def solve(self, columns: list[Column]) -> list[Solved]:
+        """Solutions, in the order of the columns; those that miss ``tol`` say so themselves."""
+        states = [_State(c, c.theta, c.error, self.target) for c in columns]
+        done: list[Solved | None] = [None] * len(columns)
+        open_ = list(range(len(columns)))
+        while open_:
+            mine = [states[k] for k in open_]
+            plan = self._plan(mine)
+            sums = merge(self.runner.map(_Sweep(plan, self._left_out_of(plan))))
+            self.passes += 1
+
+            def another(p: int, plan: Any = plan, sums: Any = sums, mine: Any = mine) -> Any:
+                return self._round(mine[p], plan, sums, p)
+
+            found = self.workers.map(another, range(len(open_)))
+            for k, solved in zip(open_, found, strict=True):
+                done[k] = solved
+            open_ = [k for k in open_ if done[k] is None]
+        return [solved for solved in done if solved is not None]
+
+    def _left_out_of(self, plan: Columns) -> LeftOut:
+        return {int(f): self.left_out[int(f)] for f in np.unique(plan.fold[plan.fold >= 0])}
+
+    def _plan(self, states: list[_State]) -> Columns:
+        """How wide to collect, and which share, by what the sample has near the margin."""
+        theta = np.array([state.theta for state in states])
+        r = self.sample.Z @ theta[:, :-1].T + theta[:, -1]
+        r = np.abs(r * self.sample.y[:, None] - 1.0)
+        scale = self.runner.n / len(self.sample.y)
+        width, rate = np.empty((len(states), 2)), np.ones(len(states))
+        classes = [self.sample.y < 0, self.sample.y > 0]
+        for p, state in enumerate(states):
+            if self.runner.n <= 2 * state.target:
+                width[p] = np.inf
+                continue
+            reach = np.inf if state.error is None else WIDTH * state.error
+            if state.rounds + 1 >= MOST_ROUNDS:
+                reach = 0.0  # the last round is to tell how good the guess is
+            expected = scale * np.count_nonzero(r[:, p] <= reach)
+            if expected > 2 * state.target:
+                width[p], rate[p] = reach, state.target / expected
+                continue
+            for side, mask in enumerate(classes):
+                width[p, side] = max(reach, _rank(r[mask, p], 0.5 * state.target / scale))
+        fold = np.array([state.column.fold for state in states])
+        return Columns(theta, fold, width, rate, self.seed)
+
+    def _round(self, state: _State, plan: Columns, sums: Sums, p: int) -> Solved | None:
+        """One column's small problem; its solution if it is proved, else the next guess."""
+        state.rounds += 1
+        column, rate = state.column, float(plan.rate[p])
+        rows, r, problem = self._small_problem(column.C, rate, sums, p)
+        reply = pivot.solve(problem, state.theta, self.workers.cancel)
+        self.steps += reply.steps
+        theta = plan.theta[p]
+        loss = column.C * float(sums.loss[p])
+        primal = 0.5 * float(theta[:-1] @ theta[:-1]) + loss
+        if rate == 1.0:
+            gap, kkt = _figures(theta, problem, r, reply, column.C * float(sums.mass[p]))
+            goal = tolerances.POLISH * self.tol
+            good = kkt <= goal and gap <= goal * primal
+            if good or state.rounds >= MOST_ROUNDS:
+                full = np.abs(reply.coef) >= problem.box * (1.0 - tolerances.AT_BOUND)
+                low = int(sums.low[p] - np.count_nonzero(r < 0) + np.count_nonzero(full))
+                return Solved(
+                    column.C, column.fold, theta, problem, rows, r, reply.coef, reply.state,
+                    plan.width[p], primal, gap, kkt, low, state.rounds,
+                )  # fmt: skip
+        self._next_guess(state, theta, primal, reply, plan.width[p], rate)
+        return None
+
+    def _small_problem(
+        self, C: float, rate: float, sums: Sums, p: int
+    ) -> tuple[IntArray, FloatArray, Reduced]:
+        parts = [part.column(p) for part in sums.gathered]
+        rows = np.concatenate([part[0] for part in parts])
+        Z = np.concatenate([part[1] for part in parts])
+        y = np.concatenate([part[2] for part in parts])
+        weight = np.concatenate([part[3] for part in parts])
+        box = C * (weight if rate == 1.0 else _like(weight, y, sums.near[p]))
+        r = np.concatenate([part.r[p] for part in sums.gathered])
+        # What the rows that are not here amount to at theta: everything, less what is here.
+        here = np.where(r < 0, box * y, 0.0)
+        a = C * sums.pull[p, :-1] - here @ Z
+        beta = C * float(sums.pull[p, -1]) - float(here.sum())
+        return rows, r, Reduced(Z, y, box, a, beta, self.fit_intercept)
+
+    def _next_guess(
+        self,
+        state: _State,
+        theta: FloatArray,
+        primal: float,
+        reply: Reply,
+        width: FloatArray,
+        rate: float,
+    ) -> None:
+        if primal > state.best * (1.0 + 1e-9) or not reply.solved:
+            # The last step made it worse: back, and try again with more rows.
+            state.target = min(2 * state.target, self.most_rows)
+            theta = state.best_theta if state.best_theta is not None else theta
+            state.theta, state.error = theta, None if state.error is None else 4.0 * state.error
+            return
+        state.best, state.best_theta = primal, theta
+        if state.rounds % MANY_ROUNDS == 0:
+            state.target = min(2 * state.target, self.most_rows)
+        moved = self._apart(reply.theta, theta)
+        beyond = rate < 1.0 or WIDTH * moved > width.min()
+        state.theta, state.error = reply.theta, CONTRACTION * moved if beyond else 0.0
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """``sweep`` for these columns, as something that can be sent elsewhere."""
+
+    columns: Columns
+    left_out: LeftOut
+
+    def __call__(self, chunk: Chunk) -> Sums:
+        return sweep(chunk, self.columns, self.left_out)
+
+    def join(self, results: list[Sums]) -> Sums:
+        return merge(results)
+
+
+def _like(weight: FloatArray, y: FloatArray, mass: FloatArray) -> FloatArray:
+    """Weights of a sample, scaled so that each class weighs what it does in the whole."""
+    out = weight.copy()
+    for side, whole in zip((y < 0, y > 0), mass, strict=True):
+        held = float(weight[side].sum())
+        if held > 0:
+            out[side] *= whole / held
+    return out
+
+
+def _rank(values: FloatArray, count: float) -> float:
+    """A bound that about ``count`` of the values meet (a sample may have less than one)."""
+    if not len(values):
+        return 0.0
+    k = min(max(int(np.ceil(count)), 1), len(values) - 1)
+    return float(np.partition(values, k)[k])
+
+
+def _figures(
+    theta: FloatArray, problem: Reduced, r: FloatArray, reply: Reply, mass: float
+) -> tuple[float, float]:
+    """The duality gap of theta, and the violation of the optimality conditions.
+
+    With v = a + sum c_i z_i and sum c_i = 0 over all rows, primal less dual objective is
+
+        1/2 ||w - v||^2 + sum_i [B_i max(0, -r_i) + y_i c_i r_i],
+
+    where every bracket is nonnegative, and zero for the rows that are not here.  The conditions,
+    with s_i = y_i c_i / B_i: r_i = prox(r_i - s_i), where prox(x) = x - min(max(x, -1), 0); w = v;
+    and sum c = 0.  ``mass`` is about sum |c|.
+    """
+    size = np.clip(problem.y * reply.coef, 0.0, problem.box)
+    outside = np.abs(problem.y * reply.coef - size).max(initial=0.0)
+    brackets = problem.box * np.maximum(-r, 0.0) + size * r
+    v = problem.a + (problem.y * size) @ problem.Z
+    off = theta[:-1] - v
+    total = problem.beta + float((problem.y * size).sum()) if problem.fit_intercept else 0.0
+    gap = 0.5 * float(off @ off) + float(brackets.sum()) + abs(total * theta[-1])
+    inner = r - np.divide(size, problem.box, out=np.zeros_like(r), where=problem.box > 0)
+    natural = np.abs(r - (inner - np.clip(inner, -1.0, 0.0)))
+    scale = max(1.0, float(np.abs(r + 1.0).max(initial=0.0)))
+    kkt = max(
+        float(natural.max(initial=0.0)) / scale,
+        float(np.abs(off).max()) / max(1.0, float(np.abs(theta).max())),
+        abs(total) / (mass + 1e-300),
+        float(outside / problem.box.max(initial=1e-300)),
+    )
+    return gap, kkt

@@ -1,0 +1,119 @@
+"""Where rows come from: anything that can be read in chunks, in a fixed order.
+
+NumPy arrays and memmaps, SciPy sparse matrices and pandas frames (here), Parquet files
+(``parquet.py``) and Dask collections (``distributed.py``).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ..exceptions import InputError, InputTypeError
+from ..folds import IntArray
+
+__all__ = ["ArrayRows", "RowSource", "checked_rows", "even_bounds", "open_source"]
+
+
+class RowSource(Protocol):
+    """n rows of p numbers; chunk k has the rows bounds[k] : bounds[k + 1]."""
+
+    n: int
+    p: int
+    bounds: IntArray
+
+    def read(self, k: int) -> Any:
+        """Chunk k, checked: a float64 array or a CSR matrix, all finite."""
+        ...
+
+    def take(self, rows: IntArray) -> Any:
+        """Some rows, in the given order."""
+        ...
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A column that is not a feature: labels or weights."""
+        ...
+
+
+def even_bounds(n: int, chunk_rows: int) -> IntArray:
+    """Chunks of ``chunk_rows`` rows, the last one shorter."""
+    return np.append(np.arange(0, n, chunk_rows), n).astype(np.intp)
+
+
+class ArrayRows:
+    """A NumPy array or memmap, or a SciPy sparse matrix.
+
+    Examples
+    --------
+    >>> source = ArrayRows(np.arange(6.0).reshape(3, 2), chunk_rows=2)
+    >>> source.bounds, source.read(1)
+    (array([0, 2, 3]), array([[4., 5.]]))
+    """
+
+    def __init__(self, X: Any, chunk_rows: int):
+        self.X = X.tocsr() if sparse.issparse(X) else X
+        self.n, self.p = map(int, X.shape)
+        self.bounds = even_bounds(self.n, chunk_rows)
+
+    def read(self, k: int) -> Any:
+        start, stop = self.bounds[k], self.bounds[k + 1]
+        return checked_rows(self.X[start:stop], int(start))
+
+    def take(self, rows: IntArray) -> Any:
+        return checked_rows(self.X[rows], None)
+
+    def column(self, name: str) -> NDArray[Any]:
+        raise InputTypeError(
+            f"{name!r} names a column, but X is an array: pass the values themselves (names are "
+            "for Parquet files and Dask dataframes)"
+        )
+
+
+def checked_rows(X: Any, start: int | None) -> Any:
+    """Float64 and finite, or an error that names the row."""
+    if sparse.issparse(X):
+        X = X.tocsr().astype(np.float64)
+        if not np.isfinite(X.data).all():
+            raise InputError(f"X is not finite (NaN or infinity){_somewhere(start, X.shape[0])}")
+        return X
+    try:
+        X = np.ascontiguousarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        where = _somewhere(start, len(X))
+        raise InputTypeError(f"X does not hold numbers{where}: {error}") from error
+    if not np.isfinite(X).all():
+        row = int(np.argmin(np.isfinite(X).all(axis=1)))
+        where = f" in row {start + row}" if start is not None else ""
+        raise InputError(f"X is not finite (NaN or infinity){where}; drop or fill such rows")
+    return X
+
+
+def _somewhere(start: int | None, count: int) -> str:
+    return "" if start is None else f" in rows {start} to {start + count - 1}"
+
+
+def open_source(X: Any, others: list[str], chunk_rows: int) -> RowSource:
+    """The source for whatever X is; ``others`` are columns that hold no features."""
+    if isinstance(X, (str, os.PathLike)):
+        from .parquet import ParquetRows
+
+        return ParquetRows(os.fspath(X), others, chunk_rows)
+    if type(X).__module__.partition(".")[0] in ("dask", "dask_expr"):
+        from .distributed import DaskRows
+
+        return DaskRows.open(X, others)
+    if sparse.issparse(X):
+        return ArrayRows(X, chunk_rows)
+    array: NDArray[Any] = np.asanyarray(X)
+    if array.ndim != 2:
+        raise InputError(
+            f"X has {array.ndim} dimension(s), shape {array.shape}; it must have two: rows and "
+            "features"
+        )
+    if array.shape[0] < 2 or array.shape[1] < 1:
+        raise InputError(f"X has shape {array.shape}; it needs two rows and one feature at least")
+    return ArrayRows(array, chunk_rows)

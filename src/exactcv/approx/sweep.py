@@ -1,0 +1,163 @@
+"""One pass over the rows, for many solutions at once: what each chunk contributes.
+
+A *column* is one training problem: a value of C, a fold to leave out (or none) and a guess
+theta = (w, b).  For each column the pass adds up, over the training rows with r_i < 0,
+
+    pull = sum w_i y_i (z_i, 1),      loss = sum w_i |r_i|,
+
+(all that the other rows must know of a row at its bound) and collects the rows near the margin,
+|r_i| <= width: those whose place is still open.  If a column has more of them than it can use, it
+keeps those with the smallest keys (``sampling.py``).
+
+The pass is a pure function of a chunk, so that threads, processes or a cluster can run it; the sums
+are merged in the order of the chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..folds import IntArray
+from ..losses import FloatArray
+from .sampling import row_keys
+
+__all__ = ["Chunk", "Columns", "Gathered", "LeftOut", "Sums", "merge", "sweep"]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Features, labels and weights of the rows from ``start`` on."""
+
+    start: int
+    Z: FloatArray
+    y: FloatArray
+    weight: FloatArray
+
+    @property
+    def rows(self) -> IntArray:
+        return np.arange(self.start, self.start + len(self.y))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a pass needs to know of P columns.
+
+    theta : (P, m + 1).  fold : (P,), -1 for the full data.
+    width : (P, 2), for the negative and the positive class.
+    rate : (P,), the share of the rows near the margin that is kept.
+    """
+
+    theta: FloatArray
+    fold: IntArray
+    width: FloatArray
+    rate: FloatArray
+    seed: int
+
+    def margins(self, chunk: Chunk) -> FloatArray:
+        """r, (rows, P)."""
+        r = chunk.Z @ self.theta[:, :-1].T
+        r += self.theta[:, -1]
+        r *= chunk.y[:, None]
+        r -= 1.0
+        return r
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Rows near the margin: for column p, ``index[p]`` points into the rows, r[p] are margins."""
+
+    rows: IntArray
+    Z: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    index: list[IntArray]
+    r: list[FloatArray]
+
+    def column(self, p: int) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """Row numbers, features, labels and weights of one column's rows."""
+        k = self.index[p]
+        return self.rows[k], self.Z[k], self.y[k], self.weight[k]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What a pass adds up, and the rows it collects, part by part."""
+
+    pull: FloatArray  # (P, m + 1)
+    loss: FloatArray  # (P,)
+    mass: FloatArray  # (P,), sum of w_i over the rows with r < 0
+    low: IntArray  # (P,), their number
+    near: FloatArray  # (P, 2), sum of w_i within the width by class, rows kept or not
+    gathered: list[Gathered]
+
+
+LeftOut = Mapping[int, IntArray]
+
+
+def training_weights(chunk: Chunk, columns: Columns, left_out: LeftOut) -> FloatArray:
+    """Weights as a column vector, or one column for each problem if folds differ.
+
+    ``left_out`` has the sorted row numbers that each fold does without.
+    """
+    if not (columns.fold >= 0).any():
+        return chunk.weight[:, None]
+    weights = np.repeat(chunk.weight[:, None], len(columns.fold), axis=1)
+    stop = chunk.start + len(chunk.y)
+    for fold in np.unique(columns.fold[columns.fold >= 0]):
+        rows = left_out[int(fold)]
+        mine = rows[np.searchsorted(rows, chunk.start) : np.searchsorted(rows, stop)] - chunk.start
+        weights[np.ix_(mine, columns.fold == fold)] = 0.0
+    return weights
+
+
+def sweep(chunk: Chunk, columns: Columns, left_out: LeftOut) -> Sums:
+    """The chunk's share of the sums, and its rows near the margin."""
+    r = columns.margins(chunk)
+    weights = training_weights(chunk, columns, left_out)
+    low = (r < 0) & (weights > 0)
+    signed = np.where(low, weights * chunk.y[:, None], 0.0)
+    pull = np.empty((len(columns.fold), chunk.Z.shape[1] + 1))
+    pull[:, :-1] = signed.T @ chunk.Z
+    pull[:, -1] = signed.sum(axis=0)
+    loss = -np.einsum("ij,ij,i->j", signed, r, chunk.y)
+    near = np.abs(r) <= np.where(chunk.y[:, None] > 0, columns.width[:, 1], columns.width[:, 0])
+    near &= weights > 0
+    masses = np.where(near, weights, 0.0)
+    near_mass = np.column_stack([masses[chunk.y < 0].sum(axis=0), masses[chunk.y > 0].sum(axis=0)])
+    if (columns.rate < 1).any():
+        near &= row_keys(chunk.rows, columns.seed)[:, None] < columns.rate
+    mass = np.abs(signed).sum(axis=0)
+    return Sums(pull, loss, mass, low.sum(axis=0), near_mass, [_gather(chunk, r, near)])
+
+
+def _gather(chunk: Chunk, r: FloatArray, near: NDArray[np.bool_]) -> Gathered:
+    used = np.flatnonzero(near.any(axis=1))
+    position = np.full(len(chunk.y), -1, dtype=np.intp)
+    position[used] = np.arange(len(used))
+    index = [np.flatnonzero(column) for column in near.T]
+    margins = [r[rows, p] for p, rows in enumerate(index)]
+    return Gathered(
+        rows=used + chunk.start,
+        Z=chunk.Z[used],
+        y=chunk.y[used],
+        weight=chunk.weight[used],
+        index=[position[rows] for rows in index],
+        r=margins,
+    )
+
+
+def merge(parts: Iterable[Sums]) -> Sums:
+    """The sums of all chunks, added in their order."""
+    parts = list(parts)
+    return Sums(
+        pull=np.sum([part.pull for part in parts], axis=0),
+        loss=np.sum([part.loss for part in parts], axis=0),
+        mass=np.sum([part.mass for part in parts], axis=0),
+        low=np.sum([part.low for part in parts], axis=0),
+        near=np.sum([part.near for part in parts], axis=0),
+        gathered=[one for part in parts for one in part.gathered],
+    )

@@ -1,0 +1,209 @@
+"""Left-out labels of all rows in one pass, as far as bounds settle them.
+
+What leaving out row j can do is bounded from the full-data solution alone; the proofs are in
+``engine/bounds.py``.  All that they need of the kernel is how far the features of two rows are
+apart.  With d_i = ||z_i - centre|| for a fixed centre and R the largest d_i, that is at most
+d_i + R, so (c_j the coefficient of row j)
+
+- f moves at row j by at most |c_j| (d_j + R)^2, and anywhere by |c_j| (d_j + R) 2 R;
+- b moves besides, by a walk over the rows nearest to the margin until they have taken up c_j.
+
+Without an intercept: |c_j| ||z_j||^2 and |c_j| ||z_j|| R, with the centre at 0.
+
+A row with r > 0 has no coefficient and changes nothing; the value of a row with a coefficient only
+moves away from its label.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import tolerances
+from .._core._bounds import walk
+from ..certificate import implied_accuracy
+from ..folds import IntArray
+from ..losses import FloatArray, hinge
+from .reduced import HIGH
+from .solver import Solved
+from .sweep import Chunk, Columns
+
+__all__ = ["Farthest", "Limits", "Spread", "Verdict", "limits_of", "settled_near", "verdict"]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far features are from a fixed centre: at most ``radius``."""
+
+    centre: FloatArray
+    radius: float
+    fit_intercept: bool
+
+    def distance(self, Z: FloatArray) -> FloatArray:
+        square = np.einsum("ij,ij->i", Z, Z)
+        square -= 2.0 * (Z @ self.centre)
+        square += float(self.centre @ self.centre)
+        # A little more than nothing, for rounding.
+        return np.sqrt(np.maximum(square, 0.0) + 1e-13)
+
+    def own(self, Z: FloatArray) -> FloatArray:
+        """Per unit of coefficient, how far f (b's walk aside) can move at the row itself."""
+        distance = self.distance(Z)
+        return (distance + self.radius) ** 2 if self.fit_intercept else distance**2
+
+    @property
+    def most(self) -> float:
+        """The same at any row, for any row that is left out."""
+        return (2.0 * self.radius) ** 2 if self.fit_intercept else self.radius**2
+
+
+@dataclass(frozen=True)
+class Farthest:
+    """The largest distance from the centre in a chunk."""
+
+    spread: Spread
+
+    def __call__(self, chunk: Chunk) -> float:
+        return float(self.spread.distance(chunk.Z).max())
+
+    def join(self, results: list[float]) -> float:
+        return max(results)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the pass must know of P full-data solutions.
+
+    least, most : (P, 2), how far b walks when a row of that class is left out.
+    slack : (P,), how far the values at hand may be off.
+    rows : the rows of each small problem, which are not judged here.
+    """
+
+    columns: Columns
+    C: FloatArray
+    least: FloatArray
+    most: FloatArray
+    slack: FloatArray
+    rows: list[IntArray]
+    spread: Spread
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Of one chunk, (rows, P) each.
+
+    wrong : labels, where they are settled.
+    open : rows that are not: they have to be solved (small problems' own rows are never open).
+    kept : rows that have no coefficient, so that nothing changes without them.
+    value : decision values; those of ``kept`` are left-out values as well.
+    """
+
+    wrong: NDArray[np.bool_]
+    open: NDArray[np.bool_]
+    kept: NDArray[np.bool_]
+    value: FloatArray | None = None
+
+
+def limits_of(solved: list[Solved], weights: FloatArray, spread: Spread, seed: int) -> Limits:
+    """``weights`` (2, 2): the least positive and the largest weight of each class."""
+    theta = np.array([one.theta for one in solved])
+    least, most = np.zeros((len(solved), 2)), np.zeros((len(solved), 2))
+    slack = np.empty(len(solved))
+    for p, one in enumerate(solved):
+        slack[p] = accuracy(one, spread)
+        if spread.fit_intercept:
+            least[p], most[p] = walks(one, one.C * weights, slack[p])
+    fold = np.full(len(solved), -1)
+    plan = Columns(theta, fold, np.zeros((len(solved), 2)), np.ones(len(solved)), seed)
+    C = np.array([one.C for one in solved])
+    return Limits(plan, C, least, most, slack, [np.sort(one.rows) for one in solved], spread)
+
+
+def accuracy(solved: Solved, spread: Spread) -> float:
+    """How far decision values may be from the exact ones, by the certificate."""
+    scale = max(1.0, float(np.abs(solved.r + 1.0).max(initial=0.0)))
+    square = (spread.radius + float(np.linalg.norm(spread.centre))) ** 2
+    return 2.0 * implied_accuracy(solved.gap, 0.0, square) + solved.kkt * scale + 1e-12 * scale
+
+
+def walks(solved: Solved, sizes: FloatArray, slack: float) -> tuple[FloatArray, FloatArray]:
+    """How far b walks at least and at most when a row of each class at its bound is left out.
+
+    sizes : (2, 2), the smallest and the largest coefficient of the negative and positive class.
+    """
+    problem, n = solved.problem, len(solved.r)
+    y = np.concatenate([problem.y, [-1.0, -1.0, 1.0, 1.0]])
+    coef = np.concatenate([solved.coef, y[n:] * sizes.ravel()])
+    box = np.concatenate([problem.box, np.abs(coef[n:])])
+    state = np.concatenate([solved.state, np.full(4, -1)])
+    state = np.where((y < 0) & (state >= 0), HIGH - state, state).astype(np.int8)
+    u = np.concatenate([problem.y * (solved.r + 1.0), np.zeros(4)])
+    least, most = np.zeros(4), np.zeros(4)
+    levels = hinge(y).coefficient_levels(box)
+    margin = (slack + tolerances.AT_BOUND) * float(problem.box.sum())
+    who = np.arange(n, n + 4)
+    walk(hinge(y).knots, levels, state, coef, u, who, margin, least, most)
+    # Rows beyond the width, which are not here, may stop b sooner, but not before the width.
+    return np.minimum(least[::2], solved.width.min()), most[1::2]
+
+
+def settled_near(
+    solved: Solved, limits: Limits, p: int, want_decision: bool
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """(wrong, open, kept) of the rows of a small problem, as `Verdict` has them.
+
+    A free row cannot take up its own coefficient, so that b walks as far as for one at its bound.
+    Where no coefficient is strictly inside its box b has an interval, and even a row without a
+    coefficient may limit it: all rows that the bounds do not settle are open then.
+    """
+    problem = solved.problem
+    value = solved.r + 1.0
+    size = np.abs(solved.coef)
+    inside = (size > tolerances.AT_BOUND * problem.box) & (
+        size < (1.0 - tolerances.AT_BOUND) * problem.box
+    )
+    kept = (solved.state == HIGH) & (size == 0.0)
+    if problem.fit_intercept and not inside.any():
+        kept[:] = False
+    wrong = ~(value > tolerances.TIE)
+    if want_decision:
+        return wrong, ~kept, kept
+    side = (problem.y > 0).astype(np.intp)
+    own = problem.box * limits.spread.own(problem.Z)
+    slack = limits.slack[p]
+    sure = (size > tolerances.AT_BOUND * problem.box) & (solved.r < 0.5)
+    settled_wrong = sure & (
+        (value <= tolerances.TIE - slack)
+        | (value - limits.least[p, side] + own <= tolerances.TIE - slack)
+    )
+    right = sure & (value - limits.most[p, side] - own > tolerances.TIE + slack)
+    wrong = np.where(kept, wrong, settled_wrong)
+    return wrong, ~(kept | settled_wrong | right), kept
+
+
+def verdict(chunk: Chunk, limits: Limits, want_decision: bool) -> Verdict:
+    """See the top of this file."""
+    value = limits.columns.margins(chunk)
+    kept = (value >= 0) | (chunk.weight <= 0)[:, None]
+    value += 1.0  # y u
+    settled_wrong = value <= tolerances.TIE - limits.slack
+    if want_decision:
+        wrong, open_ = ~(value > tolerances.TIE), ~kept
+    else:
+        side = (chunk.y > 0).astype(np.intp)
+        own = (chunk.weight * limits.spread.own(chunk.Z))[:, None] * limits.C
+        low = tolerances.TIE - limits.slack - own
+        settled_wrong |= value - limits.least.T[side] <= low
+        right = value - limits.most.T[side] > tolerances.TIE + limits.slack + own
+        wrong = np.where(kept, ~(value > tolerances.TIE), settled_wrong)
+        open_ = ~(kept | settled_wrong | right)
+    for p, rows in enumerate(limits.rows):
+        stop = chunk.start + len(chunk.y)
+        mine = rows[np.searchsorted(rows, chunk.start) : np.searchsorted(rows, stop)] - chunk.start
+        open_[mine, p] = kept[mine, p] = False
+    if not want_decision:
+        return Verdict(wrong, open_, kept)
+    value *= chunk.y[:, None]
+    return Verdict(wrong, open_, kept, value)

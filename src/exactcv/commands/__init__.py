@@ -1,0 +1,1 @@
+"""What the commands of ``exactcv`` do; ``cli.py`` has their options."""

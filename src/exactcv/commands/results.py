@@ -1,0 +1,116 @@
+"""The files that a finished run leaves: tables, the curve, the report."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..losses import FloatArray
+from ..presentation import Presented
+from ..scoring import probabilities
+from ..svc_cv import SVCCV
+
+__all__ = ["curve_png", "cv_csv", "left_out_csv", "prediction_rows", "to_csv"]
+
+CV_COLUMNS = {
+    "gamma": "param_gamma", "C": "param_C", "lambda": "lambda", "score": "mean_test_score",
+    "error": "error", "se": "se", "n_errors": "n_errors", "at_bound": "at_bound",
+    "kkt": "kkt", "gap": "gap",
+}  # fmt: skip
+
+
+def to_csv(names: Sequence[str], columns: Sequence[Any]) -> str:
+    """Columns as CSV; numbers with all their digits, NaN as an empty cell.
+
+    Examples
+    --------
+    >>> print(to_csv(["a", "b"], [[1, 2], np.array([0.1, np.nan])]), end="")
+    a,b
+    1,0.1
+    2,
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    plain = [c.tolist() if isinstance(c, np.ndarray) else list(c) for c in columns]
+    for row in zip(*plain, strict=True):
+        writer.writerow(["" if value != value else value for value in row])
+    return out.getvalue()
+
+
+def cv_csv(model: SVCCV) -> str:
+    """One line a grid point; ``chosen`` is 1 for the point of the model."""
+    found = model.cv_results_
+    chosen = np.zeros(len(found["param_C"]), dtype=int)
+    chosen[model.best_index_] = 1
+    columns = [found[name] for name in CV_COLUMNS.values()]
+    return to_csv([*CV_COLUMNS, "chosen"], [*columns, chosen])
+
+
+def left_out_csv(model: SVCCV, y: NDArray[Any], row_names: Sequence[Any] | None) -> str:
+    """One line for each row that a fold has tested, in the order of the file."""
+    rows = model._overview().left_out
+    order = np.argsort(rows.row, kind="stable")
+    at = rows.row[order]
+    names = ["row"]
+    columns: list[Any] = [at + 1]
+    if row_names is not None:
+        names.append("id")
+        columns.append([row_names[row] for row in at])
+    predicted = model.classes_[rows.predicted[order]]
+    names += ["target", "predicted", "wrong"]
+    columns += [y[at], predicted, (y[at] != predicted).astype(int)]
+    decision = rows.decision
+    assert decision is not None
+    more, values = _values(model, decision[order])
+    names, columns = names + more, columns + values
+    if model.probability:
+        shares = probabilities(model._left_out_values[order], model._sigmoids, len(model.classes_))
+        names += [f"probability of {label}" for label in model.classes_]
+        columns += list(shares.T)
+    return to_csv(names, columns)
+
+
+def _values(model: SVCCV, decision: FloatArray) -> tuple[list[str], list[FloatArray]]:
+    """Two classes: one value, positive for the second; more: one each."""
+    if decision.ndim == 1:
+        return [f"decision for {model.classes_[1]}"], [decision]
+    return [f"decision for {label}" for label in model.classes_], list(decision.T)
+
+
+def prediction_rows(
+    model: SVCCV, X: Any, row_names: Sequence[Any] | None
+) -> tuple[list[str], list[Any], NDArray[Any]]:
+    """Names and columns of a prediction file, and the predictions themselves."""
+    predicted = model.predict(X)
+    names = ["row"]
+    columns: list[Any] = [np.arange(1, len(predicted) + 1)]
+    if row_names is not None:
+        names.append("id")
+        columns.append(list(row_names))
+    more, values = _values(model, model.decision_function(X))
+    names, columns = [*names, "predicted", *more], [*columns, predicted, *values]
+    if model.probability:
+        names += [f"probability of {label}" for label in model.classes_]
+        columns += list(model.predict_proba(X).T)
+    return names, columns, predicted
+
+
+def curve_png(shown: Presented) -> bytes | None:
+    """The error curve as a picture; None without matplotlib."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        return None
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    shown.plot(ax=figure.add_subplot())
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=150, metadata={"Software": None})
+    return out.getvalue()

@@ -1,0 +1,190 @@
+"""The options of ``exactcv tune``, and what the text of some of them means."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from ..bandwidth import GAMMA_RULES
+from ..exceptions import InputError
+
+__all__ = ["DEFAULT_CS", "TuneSettings", "around", "parse_class_weight", "parse_grid"]
+
+DEFAULT_CS = "1e-3:1e3:25"
+DEFAULT_GAMMAS = 5
+MOST_POINTS = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneSettings:
+    """What the user asked for, as it was written; see ``cli.py`` for the meaning of each."""
+
+    target: str
+    format: str | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+    encoding: str = "utf-8"
+    weight: str | None = None
+    groups: str | None = None
+    id: str | None = None
+    drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    max_levels: int = 100
+    impute: str | None = None
+    standardize: bool = True
+    cv: str = "loo"
+    seed: int | None = None
+    kernel: str = "rbf"
+    gammas: int | None = None
+    gamma: str | None = None
+    degree: int = 3
+    coef0: float = 0.0
+    cs: str | None = None
+    lambdas: str | None = None
+    loss: str = "hinge"
+    scoring: str | None = None
+    select: str = "min"
+    class_weight: str | None = None
+    probability: bool = False
+    method: str = "exact"
+    tol: float = 1e-8
+    approx: str | None = None
+
+    def record(self) -> dict[str, Any]:
+        """Plain values, for ``run.json``."""
+        pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in pairs}
+
+    def command(self, file: str) -> str:
+        """A command that asks for the same."""
+        words = ["exactcv", "tune", file]
+        for field in fields(self):
+            value, name = getattr(self, field.name), field.name.replace("_", "-")
+            option = "--Cs" if name == "cs" else f"--{name}"
+            if value == field.default:
+                continue
+            if isinstance(value, bool):
+                words.append(option if value else f"--no-{name}")
+            elif isinstance(value, tuple):
+                words += [word for item in value for word in (option, item)]
+            else:
+                words += [option, str(value)]
+        return shlex.join(words)
+
+    @property
+    def read_options(self) -> dict[str, Any]:
+        names = ("format", "delimiter", "header", "encoding")
+        return {name: getattr(self, name) for name in names}
+
+    def folds(self) -> Any:
+        """``cv`` for ``SVCCV``; groups are kept together by scikit-learn's splitters."""
+        number = None if self.cv == "loo" else _whole(self.cv)
+        if self.cv != "loo" and (number is None or number < 2):
+            raise InputError(f"--cv {self.cv}: use loo or a number of folds, at least 2")
+        if self.groups is None:
+            return "loo" if number is None else number
+        from sklearn.model_selection import LeaveOneGroupOut, StratifiedGroupKFold
+
+        if number is None:
+            return LeaveOneGroupOut()
+        shuffle = self.seed is not None
+        return StratifiedGroupKFold(number, shuffle=shuffle, random_state=self.seed)
+
+    def grid(self) -> dict[str, Any]:
+        """``Cs`` or ``lambdas`` for ``SVCCV``."""
+        if self.cs is not None and self.lambdas is not None:
+            raise InputError("give --Cs or --lambdas, not both")
+        if self.lambdas is not None:
+            count = _whole(self.lambdas)
+            return {"lambdas": parse_grid("--lambdas", self.lambdas) if count is None else count}
+        return {"Cs": parse_grid("--Cs", DEFAULT_CS if self.cs is None else self.cs)}
+
+    def gamma_grid(self) -> list[float | str] | int:
+        """Gammas that were named, or how many there shall be around the median rule."""
+        if self.gamma is not None and self.gammas is not None:
+            raise InputError("give --gamma or --gammas, not both")
+        if self.kernel == "linear":
+            if self.gamma is not None or self.gammas is not None:
+                raise InputError("the linear kernel has no gamma: leave --gamma and --gammas out")
+            return 1
+        if self.gamma is None:
+            return DEFAULT_GAMMAS if self.gammas is None else self.gammas
+        words = [word.strip() for word in self.gamma.split(",")]
+        if len(words) == 1 and ":" in words[0]:
+            return [float(value) for value in parse_grid("--gamma", words[0])]
+        return [w if w in GAMMA_RULES else float(parse_grid("--gamma", w)[0]) for w in words]
+
+
+def _whole(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def parse_grid(option: str, text: str) -> np.ndarray:
+    """Numbers separated by commas, or FROM:TO:COUNT, evenly on a log scale.
+
+    Examples
+    --------
+    >>> parse_grid("--Cs", "0.1,1,10").tolist(), parse_grid("--Cs", "0.01:1:3").tolist()
+    ([0.1, 1.0, 10.0], [0.01, 0.1, 1.0])
+    """
+    try:
+        if ":" in text:
+            first, last, count = text.split(":")
+            ends, number = (float(first), float(last)), int(count)
+            if not 1 <= number <= MOST_POINTS or not all(0 < v < np.inf for v in ends):
+                raise ValueError(text)
+            # Rounded, so that the decades are what they look like.
+            values = np.array([float(f"{v:.12g}") for v in np.geomspace(*ends, number)])
+        else:
+            values = np.array([float(word) for word in text.split(",")])
+    except ValueError:
+        raise InputError(
+            f"{option} {text}: write positive numbers as 0.1,1,10 or as FROM:TO:COUNT"
+        ) from None
+    if not ((values > 0) & np.isfinite(values)).all():
+        raise InputError(f"{option} {text}: all numbers must be positive")
+    return values
+
+
+def around(gamma: float, count: int) -> list[float]:
+    """``count`` values around gamma, each four times the one before; gamma is among them.
+
+    Examples
+    --------
+    >>> around(1.0, 5), around(1.0, 2)
+    ([0.0625, 0.25, 1.0, 4.0, 16.0], [0.25, 1.0])
+    """
+    if not 1 <= count <= 100:
+        raise InputError(f"--gammas {count}: use a number from 1 to 100")
+    return [gamma * 4.0 ** (k - count // 2) for k in range(count)]
+
+
+def parse_class_weight(text: str | None, labels: list[Any]) -> Any:
+    """ "balanced", or weights as LABEL=WEIGHT,LABEL=WEIGHT; labels as they are in the file.
+
+    Examples
+    --------
+    >>> parse_class_weight("0=1,1=2.5", [0, 1])
+    {0: 1.0, 1: 2.5}
+    """
+    if text is None or text == "balanced":
+        return text
+    by_text = {str(label): label for label in labels}
+    weights = {}
+    for part in text.split(","):
+        label, _, number = part.rpartition("=")
+        try:
+            weights[by_text[label.strip()]] = float(number)
+        except (KeyError, ValueError):
+            known = ", ".join(list(by_text)[:8])
+            raise InputError(
+                f"--class-weight {part!r} is not understood: write balanced or LABEL=WEIGHT,..., "
+                f"with labels among {known}"
+            ) from None
+    return weights

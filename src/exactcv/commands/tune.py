@@ -1,0 +1,359 @@
+"""``exactcv tune``: a table in, the tuned model and all that is known of it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .. import html_report, report
+from ..exceptions import InputError, Interrupted, UnsupportedError
+from ..files.atomic import write_bytes, write_text
+from ..files.model import save_model
+from ..files.preparation import Preparation, fit_preparation
+from ..files.readers import digest, read_table
+from ..files.table import Table, parse_labels
+from ..files.table_model import TableModel
+from ..kernels import Kernel, gamma_value
+from ..losses import FloatArray
+from ..memory import check_memory
+from ..svc_cv import SVCCV
+from . import results
+from .folder import RunFolder, describe
+from .settings import TuneSettings, around, parse_class_weight
+
+__all__ = ["Loaded", "load", "tune"]
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A table, ready to be learnt from."""
+
+    X: Any
+    y: NDArray[Any]
+    weight: FloatArray | None
+    groups: NDArray[Any] | None
+    row_names: list[str] | None
+    preparation: Preparation
+
+
+def tune(
+    file: Path,
+    settings: TuneSettings,
+    *,
+    out: Path | None = None,
+    n_jobs: int = -1,
+    progress: bool = False,
+    say: Say = print,
+) -> SVCCV | None:
+    """Cross-validate, choose, and write the results; None if they had been written before."""
+    start = perf_counter()
+    sha256 = digest(file)
+    loaded = load(read_table(file, **settings.read_options), settings)
+    if digest(file) != sha256:
+        raise InputError(f"{file.name} changed while it was read; run the command again")
+    _check_size(loaded, settings)
+    for line in _facts_in_words(file, loaded, settings):
+        say(line)
+    model = _model(loaded, settings, n_jobs, progress)
+    if out is None:
+        try:
+            _fit(model, loaded)
+        except Interrupted as stop:
+            raise Interrupted("interrupted; with --out what was finished would be kept") from stop
+        _tell(model, say)
+        return model
+    data = {"file": file.name, "sha256": sha256, "rows": len(loaded.y)}
+    with RunFolder(out, describe(data, settings.record())) as folder:
+        if folder.done:
+            say(f"\nnothing to do: {out} holds the finished results of this run")
+            return None
+        store = model._store = folder.curves
+        if store.count:
+            say(f"going on with {store.count} finished gamma(s) found in {out}")
+        try:
+            _fit(model, loaded)
+        except Interrupted as stop:
+            raise Interrupted(
+                f"interrupted; {store.count} finished gamma(s) are kept in {out}: the same command "
+                "goes on from there",
+                stop.partial,
+            ) from stop
+        written = _write(out, file, model, loaded, settings, say)
+        timings = {"seconds": perf_counter() - start, "gammas_taken_up": store.taken_up}
+        folder.finish(_result(model, written), timings)
+    _tell(model, say)
+    say(f"\nwritten to {out}: {', '.join([*written, 'run.json'])}")
+    return model
+
+
+# ---- what goes in --------------------------------------------------------------------------------
+
+
+def load(table: Table, settings: TuneSettings) -> Loaded:
+    """Target, weights, groups and the matrix."""
+    target = table.find(settings.target) if table.matrix is None else _only_target(table, settings)
+    roles = {name: _role(table, name, getattr(settings, name), target) for name in _ROLES}
+    drop = [_role(table, "drop", column, target) for column in settings.drop]
+    others = tuple(dict.fromkeys(name for name in [*roles.values(), *drop] if name is not None))
+    y = parse_labels(table, target)
+    _check_classes(table, target, y)
+    weight = _weights(table, roles["weight"])
+    preparation, X = fit_preparation(
+        table,
+        target=target,
+        others=others,
+        categorical=tuple(table.find(column) for column in settings.categorical),
+        impute=settings.impute is not None,
+        standardize=settings.standardize,
+        weight=weight,
+        most_levels=settings.max_levels,
+        row_names=roles["id"],
+    )
+    return Loaded(
+        X=X,
+        y=y,
+        weight=weight,
+        groups=_groups(table, roles["groups"]),
+        row_names=None if roles["id"] is None else _names_of(table, roles["id"]),
+        preparation=preparation,
+    )
+
+
+_ROLES = ("weight", "groups", "id")
+
+
+def _only_target(table: Table, settings: TuneSettings) -> str:
+    """svmlight files have one column with a name."""
+    if settings.target not in ("target", "1"):
+        raise InputError(
+            f"{table.source} is an svmlight file, whose labels come first: use --target target"
+        )
+    for name in (*_ROLES, "drop", "categorical"):
+        if getattr(settings, name):
+            raise InputError(f"--{name} needs columns with names, which svmlight files have not")
+    return "target"
+
+
+def _role(table: Table, option: str, column: str | None, target: str) -> str | None:
+    if column is None:
+        return None
+    name = table.find(column)
+    if name == target:
+        raise InputError(f"--{option} {column} is the target")
+    return name
+
+
+def _check_classes(table: Table, target: str, y: NDArray[Any]) -> None:
+    counts = np.unique(y, return_counts=True)[1]
+    if len(counts) == 1:
+        raise InputError(
+            f"{table.source}: the target {target!r} has one class only, {y[0]!r}; a classifier "
+            "needs rows of two classes or more"
+        )
+    if len(counts) > 20 and len(counts) > len(y) / 3:
+        raise InputError(
+            f"{table.source}: the target {target!r} has {len(counts)} different values in "
+            f"{len(y)} rows; is it the right column?"
+        )
+
+
+def _weights(table: Table, name: str | None) -> FloatArray | None:
+    if name is None:
+        return None
+    weight = table.numbers(name)
+    bad = np.flatnonzero(~(weight >= 0))
+    if len(bad):
+        raise InputError(
+            f"{table.source}: the weight in row {bad[0] + 1} of column {name!r} is missing or "
+            "negative"
+        )
+    if not weight.any():
+        raise InputError(f"{table.source}: all weights in column {name!r} are zero")
+    return weight
+
+
+def _groups(table: Table, name: str | None) -> NDArray[Any] | None:
+    if name is None:
+        return None
+    cells = table.texts(name)
+    if None in cells:
+        row = cells.index(None) + 1
+        raise InputError(f"{table.source}: the group in row {row} of column {name!r} is missing")
+    return np.unique(np.array(cells, dtype=object), return_inverse=True)[1]
+
+
+def _names_of(table: Table, name: str) -> list[str]:
+    return ["" if cell is None else cell for cell in table.texts(name)]
+
+
+def _check_size(loaded: Loaded, settings: TuneSettings) -> None:
+    """Refuse what will not fit before anything is allocated.
+
+    An approximate kernel would be chosen here, on request or because the memory is too small; its
+    models have no support vectors, and model files do not know them yet.
+    """
+    if settings.approx is not None:
+        raise UnsupportedError(
+            f"--approx {settings.approx} is not offered on the command line yet, whose model files "
+            "hold support vectors; leave it out"
+        )
+    n, p = loaded.X.shape
+    check_memory(n, extra_bytes=8 * n * p if sparse.issparse(loaded.X) else 0)
+
+
+# ---- the work ------------------------------------------------------------------------------------
+
+
+def _model(loaded: Loaded, settings: TuneSettings, n_jobs: int, progress: bool) -> SVCCV:
+    model = SVCCV(
+        **settings.grid(),
+        kernel=settings.kernel,
+        gamma=_gammas(loaded, settings),
+        degree=settings.degree,
+        coef0=settings.coef0,
+        loss=settings.loss,
+        cv=settings.folds(),
+        scoring=settings.scoring,
+        select=settings.select,
+        class_weight=parse_class_weight(settings.class_weight, np.unique(loaded.y).tolist()),
+        probability=settings.probability,
+        method=settings.method,
+        n_jobs=n_jobs,
+        tol=settings.tol,
+        random_state=settings.seed if settings.groups is None else None,
+        verbose=int(progress),
+    )
+    model._wants_values = True
+    return model
+
+
+def _gammas(loaded: Loaded, settings: TuneSettings) -> Any:
+    wanted = settings.gamma_grid()
+    if isinstance(wanted, list):
+        return wanted if len(wanted) > 1 else wanted[0]
+    if settings.kernel == "linear":
+        return "median"
+    if not 1 <= wanted <= 100:
+        around(1.0, wanted)
+    X = loaded.X.toarray() if sparse.issparse(loaded.X) else loaded.X
+    middle = gamma_value(np.ascontiguousarray(X), Kernel(), loaded.weight)
+    assert middle is not None
+    return around(middle, wanted)
+
+
+def _fit(model: SVCCV, loaded: Loaded) -> None:
+    # n_jobs is no part of the model, and would differ between runs on different machines.
+    model.fit(loaded.X, loaded.y, sample_weight=loaded.weight, groups=loaded.groups)
+    model.set_params(n_jobs=None, verbose=0)
+
+
+# ---- what comes out ------------------------------------------------------------------------------
+
+
+def _facts_in_words(file: Path, loaded: Loaded, settings: TuneSettings) -> list[str]:
+    facts = _facts(file, loaded, settings)
+    return [f"{name + ':':<12} {text}" for name, text in facts.items()]
+
+
+def _facts(file: Path, loaded: Loaded, settings: TuneSettings) -> dict[str, str]:
+    """About the data, for the screen and for the report."""
+    made = loaded.preparation
+    labels, counts = np.unique(loaded.y, return_counts=True)
+    shown = ", ".join(f"{a} ({b} rows)" for a, b in zip(labels[:8], counts[:8], strict=True))
+    text = [c for c in made.columns if c.levels is not None]
+    features = f"{made.n_features}"
+    if text:
+        features += f", from {len(made.columns)} columns, {len(text)} of them text (one-hot)"
+    facts = {
+        "data": f"{file.name}, {len(loaded.y)} rows",
+        "target": f"{made.target}: {shown}" + (", ..." if len(labels) > 8 else ""),
+        "features": features,
+        "scaling": _scaling(loaded, settings),
+    }
+    if settings.impute:
+        facts["gaps"] = "filled with the median (text: the most frequent level) of all rows"
+    if made.constant:
+        facts["left out"] = "constant: " + ", ".join(made.constant[:8])
+    return facts
+
+
+def _scaling(loaded: Loaded, settings: TuneSettings) -> str:
+    if not settings.standardize:
+        return "none"
+    how = "standard deviation 1" if loaded.preparation.width else "mean 0, standard deviation 1"
+    return f"{how}, from all rows at once (--no-standardize turns it off)"
+
+
+def _tell(model: SVCCV, say: Say) -> None:
+    say("\n" + report.curve_table(model) + "\n\n" + report.summary(model))
+
+
+def _write(
+    out: Path, file: Path, model: SVCCV, loaded: Loaded, settings: TuneSettings, say: Say
+) -> list[str]:
+    """All results; the names of the files."""
+    saved = TableModel(model, loaded.preparation)
+    save_model(saved, out / "model.exactcv")
+    texts = {
+        "cv.csv": results.cv_csv(model),
+        "predictions.csv": results.left_out_csv(model, loaded.y, loaded.row_names),
+    }
+    page = html_report.Page(
+        overview=model._overview(),
+        title=f"{file.name}: {loaded.preparation.target}",
+        facts=_facts(file, loaded, settings),
+        row_names=loaded.row_names or range(1, len(loaded.y) + 1),
+        code=_code(file, settings),
+    )
+    texts["report.html"] = html_report.render(page)
+    for name, text in texts.items():
+        write_text(out / name, text)
+    picture = results.curve_png(model)
+    if picture is None:
+        say('curve.png was not drawn; it needs matplotlib: pip install "exactcv[plot]"')
+        return ["model.exactcv", *texts]
+    write_bytes(out / "curve.png", picture)
+    return ["model.exactcv", *texts, "curve.png"]
+
+
+def _code(file: Path, settings: TuneSettings) -> str:
+    return (
+        f"{settings.command(file.name)} --out results\n\n"
+        "# and then, in Python:\n"
+        "import exactcv\n\n"
+        'model = exactcv.load_model("results")\n'
+        "print(model.estimator.summary())\n"
+        f"labels = model.predict({file.name!r})\n"
+    )
+
+
+def _result(model: SVCCV, written: list[str]) -> dict[str, Any]:
+    """The figures that matter, for programs."""
+    it = model._overview()
+    g, l = it.chosen
+    return {
+        "C": model.C_,
+        "lambda": model.lambda_,
+        "gamma": model.gamma_,
+        "score": model.best_score_,
+        "error": float(it.error[g, l]),
+        "se": None if np.isnan(it.se[g, l]) else float(it.se[g, l]),
+        "n_errors": int(it.n_errors[g, l]),
+        "n_tested": it.n_tested,
+        "n_support": int(model.n_support_.sum()),
+        "exact": bool(it.exact),
+        "largest_kkt": float(np.nanmax(it.kkt)),
+        "largest_gap": float(np.nanmax(it.gap)),
+        "unresolved": it.unresolved,
+        "classes": [str(label) for label in it.classes],
+        "files": written,
+    }

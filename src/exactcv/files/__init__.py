@@ -1,0 +1,1 @@
+"""Tables that are read, models and results that are written."""

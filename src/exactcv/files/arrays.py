@@ -1,0 +1,168 @@
+"""Numbers and text in one file that is only ever read as data.
+
+A file holds a tree of dicts, lists, text, numbers and arrays::
+
+    8 bytes    what kind of file it is
+    8 bytes    length of the header, little endian
+    header     JSON: the tree, with {"array": k} where an array belongs, and for each array its
+               type, shape and place
+    arrays     raw, little endian, in C order, one after the other
+    32 bytes   SHA-256 of all that comes before
+
+Reading runs no code that comes from the file.  Sizes that the header announces are compared with
+the size of the file before anything is allocated.  The checksum guards against damage, not against
+people: whoever can change the numbers can compute it anew, and gets other numbers, nothing more.
+The same tree gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import FileError
+from .atomic import translated, write_bytes
+
+__all__ = ["dumps", "loads", "read", "write"]
+
+MAGIC = b"\x93EXACTCV"
+DIGEST = 32
+MOST_HEADER = 64 * 2**20
+MOST_FILE = 64 * 2**30
+MOST_DEPTH = 32
+DTYPES = ("|b1", "|u1", "<i2", "<i4", "<i8", "<f8")
+_KIND = "kind"  # what the tree is, for people and for readers
+
+
+def write(path: Path, kind: str, tree: Any) -> None:
+    """Write the tree in one step."""
+    write_bytes(path, dumps(kind, tree))
+
+
+def read(path: Path, kind: str) -> Any:
+    """The tree of a file of this kind; ``FileError`` for anything else."""
+    with translated("read", path):
+        if path.stat().st_size > MOST_FILE:
+            raise FileError(f"{str(path)!r} is too large to be an exactcv file")
+        data = path.read_bytes()
+    try:
+        return loads(kind, data)
+    except FileError as error:
+        raise FileError(f"{str(path)!r}: {error}") from error
+
+
+def dumps(kind: str, tree: Any) -> bytes:
+    """The bytes of a tree.
+
+    Examples
+    --------
+    >>> loads("example", dumps("example", {"x": np.arange(3), "name": "three"}))
+    {'x': array([0, 1, 2]), 'name': 'three'}
+    """
+    arrays: list[NDArray[Any]] = []
+    body = _plain(tree, arrays)
+    places, at = [], 0
+    for array in arrays:
+        places.append({"dtype": array.dtype.str, "shape": list(array.shape), "at": at})
+        at += array.nbytes
+    # NaN has no place in JSON: numbers that may be NaN are kept in arrays.
+    header = json.dumps({_KIND: kind, "arrays": places, "tree": body}, allow_nan=False).encode()
+    parts = [MAGIC, len(header).to_bytes(8, "little"), header, *(a.tobytes() for a in arrays)]
+    data = b"".join(parts)
+    return data + hashlib.sha256(data).digest()
+
+
+def _plain(value: Any, arrays: list[NDArray[Any]]) -> Any:
+    """The value as JSON knows it; arrays are put aside."""
+    if isinstance(value, np.ndarray):
+        array = np.ascontiguousarray(value).astype(value.dtype.newbyteorder("<"), copy=False)
+        array = array.reshape(value.shape)
+        if array.dtype.str not in DTYPES:
+            raise FileError(f"arrays of type {value.dtype} cannot be written")
+        arrays.append(array)
+        return {"array": len(arrays) - 1}
+    if isinstance(value, dict):
+        return {"dict": [[str(key), _plain(item, arrays)] for key, item in value.items()]}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, arrays) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise FileError(f"a {type(value).__name__} cannot be written")
+
+
+def loads(kind: str, data: bytes) -> Any:
+    """The tree again; ``FileError`` if the bytes are not as ``dumps`` makes them."""
+    if len(data) < len(MAGIC) + 8 + DIGEST or not data.startswith(MAGIC):
+        raise FileError(f"this is not an exactcv {kind} file, or only the beginning of one")
+    view = memoryview(data)  # its parts are no copies
+    if hashlib.sha256(view[:-DIGEST]).digest() != data[-DIGEST:]:
+        raise FileError("the file is damaged or incomplete: its checksum does not match")
+    start = len(MAGIC) + 8
+    size = int.from_bytes(data[len(MAGIC) : start], "little")
+    if size > min(MOST_HEADER, len(data) - start - DIGEST):
+        raise FileError("the header is longer than the file")
+    try:
+        header = json.loads(data[start : start + size], parse_constant=_refuse)
+        if not isinstance(header, dict) or set(header) != {_KIND, "arrays", "tree"}:
+            raise FileError("the header has the wrong parts")
+        if header[_KIND] != kind:
+            raise FileError(f"this is an exactcv {header[_KIND]!s} file, not a {kind} file")
+        arrays = _arrays(header["arrays"], view[start + size : -DIGEST])
+        return _tree(header["tree"], lambda k: arrays[k])
+    except FileError:
+        raise
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError, OverflowError) as error:
+        raise FileError(f"the header makes no sense: {type(error).__name__}") from error
+
+
+def _refuse(name: str) -> Any:
+    raise FileError(f"the header holds {name}")
+
+
+def _arrays(places: Any, data: memoryview) -> list[NDArray[Any]]:
+    """The arrays, which must fill the space they have to the last byte."""
+    arrays, at = [], 0
+    for place in places:
+        dtype, shape = place["dtype"], place["shape"]
+        if dtype not in DTYPES:
+            raise FileError(f"arrays of type {dtype!r} are not read")
+        if not all(type(k) is int and 0 <= k <= len(data) for k in shape) or len(shape) > 4:
+            raise FileError(f"an array of shape {shape} does not fit into the file")
+        count = math.prod(shape)
+        nbytes = count * np.dtype(dtype).itemsize
+        if place["at"] != at or at + nbytes > len(data):
+            raise FileError("an array lies outside the file")
+        found = np.frombuffer(data, dtype, count, at).reshape(shape)
+        arrays.append(found.astype(found.dtype.newbyteorder("="), copy=True))
+        at += nbytes
+    if at != len(data):
+        raise FileError("the file is longer than its arrays")
+    return arrays
+
+
+def _tree(value: Any, array: Callable[[int], NDArray[Any]], depth: int = 0) -> Any:
+    if depth > MOST_DEPTH:
+        raise FileError("the header is nested too deeply")
+    if isinstance(value, list):
+        return [_tree(item, array, depth + 1) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ((tag, content),) = value.items()
+    if tag == "array" and type(content) is int and content >= 0:
+        return array(content)
+    if tag == "float" and content in ("nan", "inf", "-inf"):
+        return float(content)
+    if tag == "dict":
+        return {str(key): _tree(item, array, depth + 1) for key, item in content}
+    raise FileError(f"the header has an unknown part {tag!r}")

@@ -1,0 +1,272 @@
+"""CSV, Parquet and svmlight files, compressed or not, as a ``Table``.
+
+CSV is read by Python's own reader, not by pandas, which is no requirement and has rules of its own
+about what a cell means.  The format follows the name (.csv .tsv .parquet .svm .libsvm ..., with .gz
+.bz2 or .xz after it); if that says nothing, the contents.  Compression is seen from the contents.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import hashlib
+import io
+import lzma
+import re
+import zlib
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from ..exceptions import FileError, InputError, MissingExtraError
+from .atomic import translated
+from .table import UNNAMED, Cells, Table, _number, listed
+
+__all__ = ["FORMATS", "digest", "read_table", "refuse_twins"]
+
+FORMATS = ("csv", "parquet", "svmlight")
+SUFFIXES = {
+    ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".parquet": "parquet", ".pq": "parquet",
+    ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".t": "svmlight",
+}  # fmt: skip
+COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+DELIMITERS = ",;\t|"
+LARGEST_CELL = 2**24
+_SVMLIGHT = re.compile(r"[-+\w.,]+(\s+qid:\d+)?(\s+\d+:[-+\w.]+)+\s*(#.*)?")
+_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, which says whether it has changed."""
+    with translated("read", path), open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_table(
+    path: Path,
+    *,
+    format: str | None = None,  # noqa: A002  (what users and the option call it)
+    delimiter: str | None = None,
+    header: bool | None = None,
+    encoding: str = "utf-8",
+) -> Table:
+    """Read a file.
+
+    Parameters
+    ----------
+    path : Path
+    format : {"csv", "parquet", "svmlight"}, optional
+        By default from the name, else from the contents.
+    delimiter : str, optional
+        Of a CSV file; by default whichever of comma, semicolon, tab and bar is most frequent in
+        its first line.
+    header : bool, optional
+        Does the first line of a CSV file hold names?  Without names columns are called 1, 2, ...
+        By default yes, but a first line of nothing but numbers is refused.
+    encoding : str
+    """
+    source = path.name
+    with translated("read", path):
+        if path.is_dir():
+            raise FileError(f"cannot read {str(path)!r}: it is a folder")
+        data = _opened(path)
+    with data:
+        try:
+            chosen = format or _format(path, data)
+            if chosen == "parquet":
+                return _read_parquet(data, source)
+            if chosen == "svmlight":
+                return _read_svmlight(data, source)
+            return _read_csv(data, source, delimiter, header, encoding)
+        except _DAMAGE as error:
+            raise FileError(f"{source}: the compressed data are damaged: {error}") from error
+        except OSError as error:
+            if isinstance(error, (FileError, MissingExtraError)):
+                raise
+            raise FileError(f"cannot read {str(path)!r}: {error}") from error
+
+
+def _opened(path: Path) -> IO[bytes]:
+    with open(path, "rb") as file:
+        start = file.read(6)
+    if not start:
+        raise FileError(f"{path.name} is empty")
+    for magic, opener in COMPRESSED.items():
+        if start.startswith(magic):
+            return opener(path, "rb")  # type: ignore[operator]
+    return open(path, "rb")
+
+
+def _format(path: Path, data: IO[bytes]) -> str:
+    suffixes = [s.lower() for s in path.suffixes if s.lower() not in (".gz", ".bz2", ".xz")]
+    if suffixes and suffixes[-1] in SUFFIXES:
+        return SUFFIXES[suffixes[-1]]
+    start = data.read(65536)
+    data.seek(0)
+    if start.startswith(b"PAR1"):
+        return "parquet"
+    lines = start.decode("latin-1").splitlines()
+    first = next((line for line in lines if line.strip() and line[0] != "#"), "")
+    return "svmlight" if _SVMLIGHT.fullmatch(first.strip()) else "csv"
+
+
+# ---- CSV -----------------------------------------------------------------------------------------
+
+
+def _read_csv(
+    data: IO[bytes], source: str, delimiter: str | None, header: bool | None, encoding: str
+) -> Table:
+    with _as_text(data, encoding) as text:
+        return _table(_rows(text, source, delimiter, encoding), source, header)
+
+
+def _as_text(data: IO[bytes], encoding: str) -> io.TextIOWrapper:
+    utf8 = encoding.lower().replace("-", "").replace("_", "") == "utf8"
+    try:
+        return io.TextIOWrapper(data, encoding="utf-8-sig" if utf8 else encoding, newline="")
+    except LookupError:
+        raise InputError(f"the encoding {encoding!r} is not known") from None
+
+
+def _table(rows: Iterator[tuple[int, list[str]]], source: str, header: bool | None) -> Table:
+    try:
+        _, first = next(rows)
+    except StopIteration:
+        raise InputError(f"{source} has no lines") from None
+    if header is None:
+        header = not all(_number(cell) == _number(cell) for cell in first)
+        if not header:
+            raise InputError(
+                f"the first line of {source} has only numbers: say --no-header if it is a row of "
+                "data, --header if these are the names of the columns"
+            )
+    width = len(first)
+    names = _names(first, source) if header else [str(k + 1) for k in range(width)]
+    columns: list[list[str]] = [[] for _ in range(width)]
+    kept = [] if header else [(1, first)]
+    for line, row in chain(kept, rows):
+        if len(row) != width:
+            raise InputError(
+                f"{source}, line {line}: {len(row)} cells where the first line has {width}"
+            )
+        for column, cell in zip(columns, row, strict=True):
+            column.append(cell)
+    if not columns[0]:
+        raise InputError(f"{source} has names of columns but no rows")
+    return Table(source, len(columns[0]), dict(zip(names, columns, strict=True)))
+
+
+def _rows(
+    text: io.TextIOWrapper, source: str, delimiter: str | None, encoding: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Lines (as the file counts them) and cells; blank lines are passed over."""
+    csv.field_size_limit(LARGEST_CELL)
+    try:
+        delimiter = delimiter or _delimiter(_first_line(text))
+        reader = csv.reader(text, delimiter=delimiter, strict=True)
+        for row in reader:
+            if row and (len(row) > 1 or row[0].strip()):
+                yield reader.line_num, row
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{source} is not {encoding} text (byte {error.object[error.start]:#04x}): name its "
+            "encoding, such as --encoding latin-1"
+        ) from error
+    except csv.Error as error:
+        raise InputError(f"{source} is not a well-formed CSV file: {error}") from error
+
+
+def _first_line(text: io.TextIOWrapper) -> str:
+    line = ""
+    while not line.strip():
+        line = text.readline()
+        if not line:
+            break
+    text.seek(0)
+    return line
+
+
+def _delimiter(line: str) -> str:
+    """The most frequent of the usual delimiters outside quotes; a comma if there is none."""
+    bare = re.sub(r'"[^"]*"', "", line)
+    return max(DELIMITERS, key=bare.count)
+
+
+def _names(cells: list[str], source: str) -> list[str]:
+    names = [cell.strip() or f"{UNNAMED}{k + 1}" for k, cell in enumerate(cells)]
+    refuse_twins(names, source)
+    return names
+
+
+def refuse_twins(names: list[str], source: str) -> None:
+    """Names must tell columns apart."""
+    seen: set[str] = set()
+    twins = sorted({name for name in names if name in seen or seen.add(name)})  # type: ignore[func-returns-value]
+    if twins:
+        raise InputError(f"{source}: several columns are called {listed(twins)}; rename them")
+
+
+# ---- Parquet -------------------------------------------------------------------------------------
+
+
+def _read_parquet(data: IO[bytes], source: str) -> Table:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as missing:
+        raise MissingExtraError(
+            'Parquet files need pyarrow: pip install "exactcv[parquet]"'
+        ) from missing
+    try:
+        found = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data.read())).read()
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError) as error:
+        raise FileError(f"{source} is not a Parquet file that can be read: {error}") from error
+    names = [str(name) for name in found.column_names]
+    refuse_twins(names, source)
+    if not names or not found.num_rows:
+        raise InputError(f"{source} has no {'rows' if names else 'columns'}")
+    columns = {
+        name: _arrow_cells(column, name, source)
+        for name, column in zip(names, found.columns, strict=True)
+    }
+    return Table(source, found.num_rows, columns)
+
+
+def _arrow_cells(column: Any, name: str, source: str) -> Cells:
+    """Real numbers as they are; all else as text, which says the same and loses no digits."""
+    import pyarrow
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = kind.value_type
+    if types.is_floating(kind) or (types.is_integer(kind) and kind.bit_width <= 32):
+        values = column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
+        return np.array(values, dtype=np.float64)
+    plain = types.is_string(kind) or types.is_large_string(kind) or types.is_boolean(kind)
+    if not (plain or types.is_integer(kind) or types.is_decimal(kind) or types.is_null(kind)):
+        raise InputError(f"{source}: column {name!r} has type {kind}, which cannot be used")
+    return ["" if value is None else str(value) for value in column.to_pylist()]
+
+
+# ---- svmlight ------------------------------------------------------------------------------------
+
+
+def _read_svmlight(data: IO[bytes], source: str) -> Table:
+    """Column k of the matrix is feature k of the file, whether it counts from 0 or from 1."""
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        X, y = load_svmlight_file(data, zero_based=True, dtype=np.float64)
+    except (ValueError, OverflowError, TypeError) as error:
+        raise InputError(f"{source} is not a well-formed svmlight file: {error}") from error
+    if X.shape[0] == 0:
+        raise InputError(f"{source} has no rows")
+    if not np.isfinite(X.data).all():
+        raise InputError(f"{source} has missing or infinite values")
+    return Table(source, X.shape[0], {"target": np.asarray(y, dtype=np.float64)}, X)

@@ -1,0 +1,225 @@
+"""A table as it stands in a file: named columns whose cells are text until someone asks for more.
+
+What a cell means is decided here, once, for files of every format:
+
+- *missing*: an empty cell, NA, N/A, NaN, null, None in whatever case, or a question mark;
+- *number*: what Python's ``float`` takes, but for underscores; infinite ones are refused;
+- *flag*: true or false, in whatever case; 1 or 0 where a number is wanted.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import InputError
+from ..losses import FloatArray
+
+__all__ = ["Table", "listed", "parse_label", "parse_labels"]
+
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "<na>"})
+FLAGS = {"true": 1.0, "false": 0.0}
+UNNAMED = "unnamed column "
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_INTEGER = re.compile(r"0|-?[1-9]\d*")
+
+Cells = Sequence[str] | FloatArray
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns by name, in the order of the file.
+
+    Attributes
+    ----------
+    source : str
+        What to call the table in messages.
+    columns : dict
+        Each a list of text, one cell a row, or an array of floats (NaN: missing).
+        Messages count rows from 1, without the line of names.
+    matrix : sparse matrix or None
+        Features without names of their own (svmlight): row by row, absent is zero.  Then
+        ``columns`` holds the target alone.
+    """
+
+    source: str
+    n_rows: int
+    columns: dict[str, Cells]
+    matrix: Any = None
+    _known: dict[str, FloatArray | None] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.columns)
+
+    def find(self, column: str) -> str:
+        """The name of a column given by name or by number: 1 is the first, -1 the last."""
+        names = self.names
+        if column in self.columns:
+            return column
+        try:
+            number = int(column)
+        except ValueError:
+            number = 0
+        if 1 <= abs(number) <= len(names):
+            return names[number - 1 if number > 0 else number]
+        close = [name for name in names if name.strip().lower() == column.strip().lower()]
+        hint = f"; did you mean {close[0]!r}?" if close else f"; it has {listed(names)}"
+        raise InputError(f"{self.source} has no column {column!r}{hint}")
+
+    def _quick(self, name: str) -> FloatArray | None:
+        """All cells as numbers, if that is what they are: most columns, ten times as fast."""
+        cells = self.columns[name]
+        if isinstance(cells, np.ndarray):
+            return cells
+        if name not in self._known:
+            try:
+                values = np.array(cells, dtype=np.float64)
+            except ValueError:
+                self._known[name] = None
+            else:
+                odd = any("_" in cell for cell in cells)
+                self._known[name] = None if odd else values
+        return self._known[name]
+
+    def is_missing(self, name: str) -> NDArray[np.bool_]:
+        quick = self._quick(name)
+        if quick is not None:
+            return np.isnan(quick)
+        cells = self.columns[name]
+        return np.array([cell.strip().lower() in MISSING for cell in cells], dtype=bool)
+
+    def texts(self, name: str) -> list[str | None]:
+        """Cells as text without blanks around it, None where missing."""
+        cells = self.columns[name]
+        if isinstance(cells, np.ndarray):
+            return [None if math.isnan(v) else _shortest(v) for v in cells.tolist()]
+        stripped = (cell.strip() for cell in cells)
+        return [None if cell.lower() in MISSING else cell for cell in stripped]
+
+    def numbers(self, name: str) -> FloatArray:
+        """Cells as numbers, NaN where missing; ``InputError`` names the first that is none."""
+        cells, quick = self.columns[name], self._quick(name)
+        if quick is not None:
+            values = quick
+        else:
+            values = np.fromiter(map(_number, cells), dtype=np.float64, count=len(cells))
+            bad = np.flatnonzero(np.isnan(values) & ~self.is_missing(name))
+            if len(bad):
+                raise InputError(self._not_a_number(name, int(bad[0]), str(cells[bad[0]])))
+        infinite = np.flatnonzero(np.isinf(values))
+        if len(infinite):
+            raise InputError(f"{self.source}: column {name!r} is infinite in row {infinite[0] + 1}")
+        return values
+
+    def _not_a_number(self, name: str, row: int, cell: str) -> str:
+        comma = _DECIMAL_COMMA.fullmatch(cell.strip())
+        return (
+            f"{self.source}: column {name!r} has {cell[:40]!r} in row {row + 1}, which is no number"
+            + ("; write decimal points, not commas" if comma else "")
+        )
+
+    def kind(self, name: str) -> str:
+        """ "number", "flag", "text", "mixed" (numbers and text), or "missing" (nothing at all)."""
+        cells, quick = self.columns[name], self._quick(name)
+        if quick is not None:
+            return "missing" if np.isnan(quick).all() else "number"
+        seen = {cell.strip().lower() for cell in cells} - MISSING
+        if not seen:
+            return "missing"
+        if seen <= set(FLAGS):
+            return "flag"
+        numeric = [not math.isnan(_number(cell)) for cell in seen]
+        if all(numeric):
+            return "number"
+        return "mixed" if any(numeric) else "text"
+
+    def first_text(self, name: str) -> tuple[int, str]:
+        """The first row, and its cell, that is neither a number nor missing."""
+        for row, cell in enumerate(self.texts(name)):
+            if cell is not None and math.isnan(_number(cell)):
+                return row, cell
+        raise AssertionError(name)
+
+
+def listed(names: Sequence[Any], most: int = 8) -> str:
+    """Names for a message.
+
+    Examples
+    --------
+    >>> listed(["a", "b"]), listed(list("abcdefghijk"), most=2)
+    ("'a', 'b'", "'a', 'b' and 9 more")
+    """
+    shown = ", ".join(repr(name) for name in names[:most])
+    more = len(names) - most
+    return shown + (f" and {more} more" if more > 0 else "")
+
+
+def _number(cell: str) -> float:
+    """The number in a cell, NaN if there is none."""
+    text = cell.strip()
+    flag = FLAGS.get(text.lower())
+    if flag is not None:
+        return flag
+    try:
+        value = float(text)
+    except ValueError:
+        return math.nan
+    return math.nan if "_" in text else value
+
+
+def _shortest(value: float) -> str:
+    return str(int(value)) if abs(value) < 2**53 and value == int(value) else repr(value)
+
+
+def parse_labels(table: Table, name: str) -> NDArray[Any]:
+    """The target: whole numbers as integers, anything else as the text that is there.
+
+    Numbers such as 1.0 are whole.  Whole numbers too large for 64 bits, or with leading zeros, stay
+    text.  Real numbers are refused: they are no classes.
+
+    Examples
+    --------
+    >>> parse_labels(Table("t", 3, {"y": ["1.0", "0", "1"]}), "y")
+    array([1, 0, 1])
+    >>> parse_labels(Table("t", 2, {"y": ["no", "yes"]}), "y").tolist()
+    ['no', 'yes']
+    """
+    texts = table.texts(name)
+    missing = [row + 1 for row, cell in enumerate(texts) if cell is None]
+    if missing:
+        raise InputError(
+            f"{table.source}: the target {name!r} is missing in {len(missing)} of "
+            f"{table.n_rows} rows (first: row {missing[0]}); remove these rows"
+        )
+    labels = [cell for cell in texts if cell is not None]
+    seen = {cell: parse_label(cell) for cell in set(labels)}
+    if all(isinstance(value, int) for value in seen.values()):
+        return np.array([seen[cell] for cell in labels], dtype=np.int64)
+    numbers = {cell: float(v) for cell, v in seen.items() if not isinstance(v, str)}
+    if len(numbers) < len(seen):
+        return np.array(labels, dtype=object)
+    if any(value != math.floor(value) for value in numbers.values()):
+        raise InputError(
+            f"{table.source}: the target {name!r} holds {len(seen)} different real numbers, such "
+            f"as {min(numbers)}; exactcv classifies: give a column of class labels"
+        )
+    if any(abs(value) >= 2**53 for value in numbers.values()):
+        return np.array(labels, dtype=object)
+    return np.array([int(numbers[cell]) for cell in labels], dtype=np.int64)
+
+
+def parse_label(cell: str) -> int | float | str:
+    """An integer in its usual form, another finite number, or text."""
+    if _INTEGER.fullmatch(cell):
+        value = int(cell)
+        return value if -(2**63) <= value < 2**63 else cell
+    number = _number(cell) if cell.lower() not in FLAGS else math.nan
+    odd = re.fullmatch(r"[+-]?0\d+", cell) is not None  # 007 is a name
+    return cell if math.isnan(number) or math.isinf(number) or odd else number

@@ -1,0 +1,94 @@
+"""A fitted classifier together with the preparation of the tables it was fitted to."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import InputTypeError
+from ..inputs import is_missing
+from ..losses import FloatArray
+from .preparation import Preparation
+from .readers import read_table, refuse_twins
+from .table import Cells, Table
+
+if TYPE_CHECKING:
+    from ..svc_cv import SVCCV
+
+__all__ = ["TableModel", "as_table"]
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """What ``exactcv tune`` saves: it predicts for tables, not for matrices.
+
+    Attributes
+    ----------
+    estimator : SVCCV
+    preparation : Preparation
+
+    Notes
+    -----
+    Tables are given as the path of a file, a data frame, or a ``Table``.  Their columns are found
+    by name; missing and unexpected ones are refused.
+    """
+
+    estimator: SVCCV
+    preparation: Preparation
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        return self.estimator.classes_
+
+    def prepare(self, table: Any, unseen: str = "error") -> Any:
+        """The matrix that the estimator sees."""
+        return self.preparation.apply(as_table(table), unseen)
+
+    def predict(self, table: Any, unseen: str = "error") -> NDArray[Any]:
+        """The class of each row."""
+        return self.estimator.predict(self.prepare(table, unseen))
+
+    def decision_function(self, table: Any, unseen: str = "error") -> FloatArray:
+        """As ``SVCCV.decision_function``."""
+        return self.estimator.decision_function(self.prepare(table, unseen))
+
+    def predict_proba(self, table: Any, unseen: str = "error") -> FloatArray:
+        """As ``SVCCV.predict_proba``; the model must have been tuned with probabilities."""
+        return np.asarray(self.estimator.predict_proba(self.prepare(table, unseen)))
+
+
+def as_table(source: Any) -> Table:
+    """A table from a path, a data frame (pandas, polars) or a table.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"x": [1.5, None], "kind": ["a", None]})
+    >>> table = as_table(frame)
+    >>> table.columns["x"], table.texts("kind")
+    (array([1.5, nan]), ['a', None])
+    """
+    if isinstance(source, Table):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        return read_table(Path(source))
+    if not hasattr(source, "columns") or not hasattr(source, "__getitem__"):
+        raise InputTypeError(
+            f"expected the path of a file or a data frame, got {type(source).__name__}"
+        )
+    names = [str(name) for name in source.columns]
+    refuse_twins(names, "the data frame")
+    columns = {str(name): _cells(source[name]) for name in source.columns}
+    return Table("the data frame", len(source), columns)
+
+
+def _cells(column: Any) -> Cells:
+    values = np.asarray(column)
+    if values.dtype.kind in "iuf":
+        return values.astype(np.float64)
+    return ["" if is_missing(value) else str(value) for value in values.tolist()]

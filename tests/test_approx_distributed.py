@@ -1,0 +1,152 @@
+"""On a cluster the answer is the local one, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+
+import exactcv
+from exactcv.approx import distributed as on_cluster
+from exactcv.approx.search import cross_validate_grid
+
+# Closing a cluster is not our business: it may leave a socket or a loop to the collector.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+COMMON: dict[str, Any] = {"approx": "rff", "n_components": 10, "lambdas": 4, "random_state": 3}
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[np.ndarray, np.ndarray]:
+    return exactcv.datasets.make_mixture(400, 4, random_state=0)
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+            silence_logs=50,
+        ) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        yield client
+
+
+def same(result: exactcv.CVResult, expected: exactcv.CVResult) -> None:
+    np.testing.assert_allclose(result.weights, expected.weights, atol=1e-8)
+    np.testing.assert_array_equal(result.wrong, expected.wrong)
+    if expected.decision is not None:
+        np.testing.assert_allclose(result.decision, expected.decision, atol=1e-8)
+    assert result.certificate.exact
+
+
+def test_cluster_gives_the_local_answer_even_if_a_worker_dies(data, client) -> None:
+    import dask.array as da
+
+    X, y = data
+    more: dict[str, Any] = {"target_rows": 60, "chunk_rows": 64, "cluster": False}
+    expected = exactcv.cross_validate(X, y, output="decision", method_options=more, **COMMON)
+    more["cluster"] = True
+    # An array of this process, and one that is on the cluster; features kept there or not.
+    same(exactcv.cross_validate(X, y, output="decision", method_options=more, **COMMON), expected)
+    rows = da.from_array(X, chunks=(90, 4))
+    result = exactcv.cross_validate(
+        rows, y, output="decision", method_options=more | {"features": "recompute"}, **COMMON
+    )
+    same(result, expected)
+    assert result.stats["bytes_received"] > 0
+    folds = exactcv.cross_validate(rows, y, cv=3, method_options=more, **COMMON)
+    more["cluster"] = False
+    same(folds, exactcv.cross_validate(X, y, cv=3, method_options=more, **COMMON))
+
+    # One worker is killed between two passes.
+    workers = client.run(os.getpid)
+    killed = []
+    original = on_cluster.DaskRunner.map
+
+    def map_and_kill(self: Any, work: Any) -> Any:
+        tasks_done = original(self, work)
+        if not killed:
+            killed.append(next(iter(workers.values())))
+            os.kill(killed[0], signal.SIGKILL)
+        return tasks_done
+
+    more["cluster"] = True
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(on_cluster.DaskRunner, "map", map_and_kill)
+        result = exactcv.cross_validate(
+            rows, y, output="decision", method_options=more | {"features": "memory"}, **COMMON
+        )
+    assert killed
+    same(result, expected)
+
+    # Another in the middle of a pass, while the tasks run.
+    workers = client.run(os.getpid)
+    slow = _Slow()
+    stop = threading.Timer(0.7, lambda: os.kill(next(iter(workers.values())), signal.SIGKILL))
+    stop.start()
+    rows = rows.map_blocks(slow, dtype=float)
+    same(
+        exactcv.cross_validate(
+            rows, y, output="decision", method_options=more | {"features": "recompute"}, **COMMON
+        ),
+        expected,
+    )
+    stop.join()
+
+
+class _Slow:
+    """Rows that take their time."""
+
+    def __call__(self, block: np.ndarray) -> np.ndarray:
+        time.sleep(0.1)
+        return block
+
+
+def test_a_cluster_that_disappears(data, client, monkeypatch) -> None:
+    import dask.array as da
+
+    X, y = data
+    monkeypatch.setattr(on_cluster, "PATIENCE", 1.0)
+    rows = da.from_array(X, chunks=(100, 4))
+    original = on_cluster.DaskRunner.map
+
+    def map_then_close(self: Any, work: Any) -> Any:
+        found = original(self, work)
+        client.cluster.scale(0)
+        while client.scheduler_info()["workers"]:
+            time.sleep(0.05)
+        return found
+
+    monkeypatch.setattr(on_cluster.DaskRunner, "map", map_then_close)
+    with pytest.raises(exactcv.ClusterError, match="no result was made"):
+        exactcv.cross_validate(rows, y, **COMMON)
+
+
+def test_grids_go_through_joblib(data, client) -> None:
+    X, y = data[0][:120], data[1][:120]
+    options: dict[str, Any] = {"n_components": 6, "lambdas": 3, "cv": 3}
+    options |= {"gammas": [0.01, 0.1], "random_states": [0, 1]}
+    expected = cross_validate_grid(X, y, **options)
+    assert [(r.gamma, r.n_errors.shape) for r in expected] == [
+        (0.01, (3,)), (0.01, (3,)), (0.1, (3,)), (0.1, (3,)),
+    ]  # fmt: skip
+    assert not np.array_equal(expected[0].weights, expected[1].weights)
+    for backend in ("loky", "dask"):
+        with joblib.parallel_config(backend=backend, n_jobs=2):
+            for result, local in zip(cross_validate_grid(X, y, **options), expected, strict=True):
+                same(result, local)

@@ -1,0 +1,107 @@
+"""Small problems with a linear term, and what is proved from their solutions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exactcv.approx import pivot
+from exactcv.approx.newton import smooth_solution
+from exactcv.approx.reduced import FREE, HIGH, LOW, Reduced, best_intercept
+from exactcv.smo import solve_hinge
+
+CANCEL = np.zeros(1, dtype=np.int32)
+
+
+def random_problem(seed: int, n: int, m: int, size: float, intercept: bool, ties: bool) -> Reduced:
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, m))
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    if ties:
+        Z = Z[rng.integers(0, 3, n)]
+    box = size * rng.choice([1.0, 1.0, 0.5], n)
+    a = 0.5 * size * rng.normal(size=m)
+    # Of the rows that are not here as many as not are positive, or b would run away.
+    beta = float(rng.uniform(-0.9, 0.9)) * min(box[y > 0].sum(), box[y < 0].sum())
+    return Reduced(Z, y, box, a, beta if intercept else 0.0, intercept)
+
+
+def objective(problem: Reduced, theta: np.ndarray) -> float:
+    loss = problem.box @ np.maximum(-problem.margins(theta), 0.0)
+    return float(0.5 * theta[:-1] @ theta[:-1] - problem.linear @ theta + loss)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 100_000),
+    n=st.integers(4, 40),
+    m=st.integers(1, 6),
+    size=st.sampled_from([1e-3, 0.1, 1.0, 30.0]),
+    intercept=st.booleans(),
+    ties=st.booleans(),
+)
+def test_solutions_are_those_of_the_working_set_solver(seed, n, m, size, intercept, ties) -> None:
+    problem = random_problem(seed, n, m, size, intercept, ties)
+    reply = pivot.solve(problem, np.zeros(m + 1), CANCEL)
+    assert reply.solved
+    ordinary, Z = pivot.expanded(problem, 1e3 * (1.0 + size * n))
+    oracle = solve_hinge(ordinary, np.arange(ordinary.n), 1.0, 1e-10, CANCEL)
+    w = oracle.coef @ Z
+    scale = max(1.0, float(np.abs(w).max()))
+    np.testing.assert_allclose(reply.theta[:-1], w, atol=1e-6 * scale)
+    best = min(objective(problem, np.append(w, b)) for b in (oracle.intercept, reply.theta[-1]))
+    assert objective(problem, reply.theta) <= best + 1e-8 * max(1.0, abs(best))
+    # The conditions, from scratch.
+    r, share = problem.margins(reply.theta), problem.y * reply.coef / problem.box
+    assert share.min() >= -1e-8 and share.max() <= 1 + 1e-8
+    assert np.all(share[r > 1e-6 * scale] <= 1e-8)
+    assert np.all(share[r < -1e-6 * scale] >= 1 - 1e-8)
+    np.testing.assert_allclose(
+        problem.a + reply.coef @ problem.Z, reply.theta[:-1], atol=1e-8 * scale
+    )
+    if intercept:
+        total = problem.box.sum()
+        assert abs(problem.beta + reply.coef.sum()) <= 1e-9 * total
+    free = reply.state == FREE
+    assert np.all(np.abs(r[free]) <= 1e-6 * scale)
+
+
+def test_the_engine_takes_over_when_pivoting_fails(monkeypatch) -> None:
+    problem = random_problem(1, 30, 4, 1.0, True, False)
+    expected = pivot.solve(problem, np.zeros(5), CANCEL)
+    monkeypatch.setattr(pivot, "MOST_STEPS", 0)
+    reply = pivot.solve(problem, np.zeros(5), CANCEL)
+    np.testing.assert_allclose(reply.theta, expected.theta, atol=1e-9)
+    np.testing.assert_array_equal(reply.state == FREE, expected.state == FREE)
+
+
+def test_smoothing_narrows_to_the_margin() -> None:
+    problem = random_problem(2, 400, 5, 0.1, True, False)
+    theta, tau, _ = smooth_solution(problem, np.zeros(6), few=10)
+    r = problem.margins(theta)
+    exact = pivot.solve(problem, np.zeros(6), CANCEL).theta
+    assert np.count_nonzero(np.abs(r) < tau) <= 10
+    assert np.abs(theta - exact).max() < 3 * tau
+
+
+@pytest.mark.parametrize(
+    ("y", "box", "beta", "expected"),
+    [
+        ([1.0, -1.0], [1.0, 1.0], 0.0, 0.0),  # an interval from -1 to 1
+        ([1.0, 1.0, -1.0], [1.0, 1.0, 1.0], 0.0, 1.0),  # the larger class has its way
+        ([1.0, -1.0], [1.0, 1.0], 0.5, 1.0),  # so do rows that are not here
+        ([1.0, -1.0, -1.0], [2.0, 1.0, 1.0], 0.0, 0.0),
+    ],
+)
+def test_intercepts(y, box, beta, expected) -> None:
+    y, box = np.array(y), np.array(box)
+    problem = Reduced(np.zeros((len(y), 1)), y, box, np.zeros(1), beta, True)
+    assert best_intercept(problem, np.zeros(1)) == expected
+
+
+def test_places() -> None:
+    r = np.array([-1.0, -0.01, 0.02, 0.001, 3.0])
+    assert pivot.places(r, 0.1, 5).tolist() == [LOW, FREE, FREE, FREE, HIGH]
+    assert pivot.places(r, 0.1, 1).tolist() == [LOW, LOW, HIGH, FREE, HIGH]
