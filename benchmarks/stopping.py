@@ -54,7 +54,7 @@ REALIZATIONS = 5
 LEFT_OUT, QUICK_LEFT_OUT, SMALL = 100, 40, 200
 LESS = {
     ("german", "linear"): 20, ("image", "linear"): 20, ("splice", "linear"): 10,
-    ("german", "rbf"): 60, ("image", "rbf"): 40, ("splice", "rbf"): 60,
+    ("german", "rbf"): 60, ("image", "rbf"): 40, ("splice", "rbf"): 300,
 }  # fmt: skip
 COARSE = {("german", "rbf"), ("image", "rbf"), ("splice", "rbf")}
 COUNTS = (

@@ -220,6 +220,7 @@ def of_tuned(
         method=tuning.method,
         loss=tuning.loss,
         kernel=kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable"),
+        approx=None,
         scale_with_fold=tuning.grid.scale_with_fold,
         score=None if scoring is None else tuned.score,
         scoring=None if scoring is None else getattr(scoring, "__name__", str(scoring)),

@@ -180,10 +180,11 @@ def _apply(
         for first in range(0, len(y), chunk_rows):
             part = slice(first, first + chunk_rows)
             rows = block.iloc[part] if hasattr(block, "iloc") else block[part]
-            Z = rows if make is None else make(rows, start + first)
+            made = rows if make is None else make(rows, start + first)
+            Z: FloatArray = np.asarray(made, dtype=np.float64)
             signs = y[part].astype(float)
             weights = np.ones(len(signs)) if weight is None else weight[part]
-            results.append(work(Chunk(start + first, np.asarray(Z, dtype=float), signs, weights)))
+            results.append(work(Chunk(start + first, Z, signs, weights)))
     return results[0] if len(results) == 1 else work.join(results)
 
 

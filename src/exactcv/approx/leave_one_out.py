@@ -10,7 +10,8 @@ shown, the row is handed back, to be solved over all rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from ..losses import FloatArray
 from ..problem import Grid, Problem, Task
 from .pivot import engine_states, expanded
 from .reduced import FREE, LOW, Reduced, StateArray
+from .shares import Shares
 from .solver import Solved
 from .verdict import Spread, accuracy, walks
 
@@ -114,9 +116,8 @@ class LeaveOut:
             most = float(walks(solved, sizes, accuracy(solved, spread))[1].max())
         # Labels are proved here only if the walk of b ends among the rows at hand.
         self.want_decision = want_decision or most > solved.width.min()
-        self._select(1.01 * (solved.C * largest * spread.most + most) + 1e-6)
-        problem = self.base
-        self._K = problem.Z @ problem.Z.T
+        self._walked = most
+        self._drift = 1.01 * (solved.C * largest * spread.most + most) + 1e-6
 
     def _select(self, drift: float) -> None:
         """The rows in play: others of the small problem join the linear term."""
@@ -138,11 +139,12 @@ class LeaveOut:
         self.base = Reduced(
             whole.Z[kept], whole.y[kept], whole.box[kept], a, beta, whole.fit_intercept
         )
+        self._K = self.base.Z @ self.base.Z.T
 
     def near_rows(self, which: IntArray) -> Outcome:
         """Leave out rows of the small problem, by their places in it."""
-        whole = self.solved.problem
-        parts = []
+        whole, out = self.solved.problem, _empty(len(which))
+        self._select(self._drift)
         position = np.full(len(self.solved.rows), -1, dtype=np.intp)
         position[self.kept] = np.arange(len(self.kept))
         for start in range(0, len(which), BLOCK):
@@ -152,19 +154,32 @@ class LeaveOut:
             where[where < 0] = len(self.kept) + np.arange(len(guests))
             guest = whole.Z[guests], whole.y[guests], whole.box[guests]
             coef, state = self.solved.coef[guests], self.solved.state[guests]
-            parts.append(self._leave_out(*guest, coef, state, where))
-        return _joined(parts)
+            part = np.arange(start, start + len(mine))
+            _put(out, part, self._leave_out(*guest, coef, state, where))
+        return out
 
     def far_rows(self, Z: FloatArray, y: FloatArray, weight: FloatArray) -> Outcome:
         """Leave out rows with r < 0 that are not in the small problem."""
-        parts = []
-        for start in range(0, len(y), BLOCK):
-            part = slice(start, start + BLOCK)
-            box = self.solved.C * weight[part]
-            state = np.full(len(box), LOW)
-            where = len(self.kept) + np.arange(len(box))
-            parts.append(self._leave_out(Z[part], y[part], box, box * y[part], state, where))
-        return _joined(parts)
+        box = self.solved.C * weight
+        out = _empty(len(y))
+        right = np.zeros(len(y), dtype=bool)
+        moved = self.shares.moves(Z, box * y)
+        if not self.want_decision:
+            right = self.shares.prove(Z, y, moved)
+        out.how[right] = entries.PROVED
+        left = np.flatnonzero(~right)
+        self._select(min(self._drift, 1.01 * self.shares.reach(moved[left]) + 1e-6))
+        for start in range(0, len(left), BLOCK):
+            mine = left[start : start + BLOCK]
+            state = np.full(len(mine), LOW)
+            where = len(self.kept) + np.arange(len(mine))
+            guests = Z[mine], y[mine], box[mine], box[mine] * y[mine], state
+            _put(out, mine, self._leave_out(*guests, where))
+        return out
+
+    @cached_property
+    def shares(self) -> Shares:
+        return Shares(self.solved, self.spread, self._walked)
 
     def _leave_out(
         self,
@@ -227,10 +242,13 @@ class LeaveOut:
         return Outcome(value, ledger.wrong[0], how, kkt, gap, escaped)
 
 
-def _joined(parts: list[Outcome]) -> Outcome:
-    if not parts:
-        empty = np.zeros(0)
-        flags = np.zeros(0, dtype=bool)
-        return Outcome(empty, flags, np.zeros(0, dtype=np.uint8), empty, empty, flags)
-    names = ("value", "wrong", "how", "kkt", "gap", "escaped")
-    return Outcome(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+def _empty(count: int) -> Outcome:
+    numbers = [np.zeros(count) for _ in range(3)]
+    flags = [np.zeros(count, dtype=bool) for _ in range(2)]
+    how = np.zeros(count, dtype=np.uint8)
+    return Outcome(numbers[0], flags[0], how, numbers[1], numbers[2], flags[1])
+
+
+def _put(out: Outcome, where: IntArray, part: Outcome) -> None:
+    for field in fields(Outcome):
+        getattr(out, field.name)[where] = getattr(part, field.name)

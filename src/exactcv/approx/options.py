@@ -56,9 +56,8 @@ class Options:
         inputs.check_choice("method_options['dtype']", options.dtype, ("float64", "float32"))
         for name in ("chunk_rows", "target_rows"):
             rows = getattr(options, name)
-            fits = (
-                isinstance(rows, numbers.Integral) and not isinstance(rows, bool) and int(rows) > 0
-            )
+            number = isinstance(rows, numbers.Integral) and not isinstance(rows, bool)
+            fits = number and int(rows) > 0
             if not (fits or (rows is None and name == "target_rows")):
                 raise InputError(f"method_options[{name!r}] must be a positive int, got {rows!r}")
         inputs.check_flag("method_options['cluster']", options.cluster)

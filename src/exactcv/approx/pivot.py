@@ -250,5 +250,5 @@ def _by_engine(
     w = point.coef @ Z
     b = best_intercept(problem, w) if problem.fit_intercept else 0.0
     places_ = np.where(problem.y > 0, point.state[:n], HIGH - point.state[:n]).astype(np.int8)
-    solved = stayed and bool(np.isfinite(w).all())
+    solved = bool(stayed and np.isfinite(w).all())
     return Reply(np.append(w, b), point.coef[:n], places_, solved, reply.steps + tracker.solves)

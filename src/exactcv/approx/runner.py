@@ -77,10 +77,9 @@ class LocalRunner:
 
     def chunk(self, k: int) -> Chunk:
         rows = slice(self.bounds[k], self.bounds[k + 1])
-        Z = self._features(k) if self._kept is None else self._kept[rows]
-        return Chunk(
-            int(self.bounds[k]), np.asarray(Z, dtype=float), self.y[rows], self.weight[rows]
-        )
+        kept = self._features(k) if self._kept is None else self._kept[rows]
+        Z: FloatArray = np.asarray(kept, dtype=np.float64)
+        return Chunk(int(self.bounds[k]), Z, self.y[rows], self.weight[rows])
 
     def map(self, work: Callable[[Chunk], Result]) -> list[Result]:
         return self.workers.map(lambda k: work(self.chunk(k)), range(len(self.bounds) - 1))

@@ -24,7 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -222,11 +223,7 @@ class Solver:
             plan = self._plan(mine)
             sums = merge(self.runner.map(_Sweep(plan, self._left_out_of(plan))))
             self.passes += 1
-
-            def another(p: int, plan: Any = plan, sums: Any = sums, mine: Any = mine) -> Any:
-                return self._round(mine[p], plan, sums, p)
-
-            found = self.workers.map(another, range(len(open_)))
+            found = self.workers.map(partial(self._round, mine, plan, sums), range(len(open_)))
             for k, solved in zip(open_, found, strict=True):
                 done[k] = solved
             open_ = [k for k in open_ if done[k] is None]
@@ -259,8 +256,9 @@ class Solver:
         fold = np.array([state.column.fold for state in states])
         return Columns(theta, fold, width, rate, self.seed)
 
-    def _round(self, state: _State, plan: Columns, sums: Sums, p: int) -> Solved | None:
+    def _round(self, states: list[_State], plan: Columns, sums: Sums, p: int) -> Solved | None:
         """One column's small problem; its solution if it is proved, else the next guess."""
+        state = states[p]
         state.rounds += 1
         column, rate = state.column, float(plan.rate[p])
         rows, r, problem = self._small_problem(column.C, rate, sums, p)
