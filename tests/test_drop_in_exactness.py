@@ -153,7 +153,7 @@ def test_random_searches_are_scikit_learns() -> None:
         derandomize=True,
         database=None,
         deadline=None,
-        max_examples=30,
+        max_examples=15,
         suppress_health_check=list(HealthCheck),
     )
     @given(seed=st.integers(0, 100_000))
@@ -162,7 +162,7 @@ def test_random_searches_are_scikit_learns() -> None:
 
     check()
     cases = np.concatenate(clear)
-    assert cases.mean() > 0.95 and len(cases) > 500  # few are ties, which prove nothing
+    assert cases.mean() > 0.95 and len(cases) > 250  # few are ties, which prove nothing
 
 
 def compare(X: Any, y: Any, grid: Any, cv: Any, fit: dict[str, Any]) -> Any:
@@ -193,7 +193,8 @@ def compare(X: Any, y: Any, grid: Any, cv: Any, fit: dict[str, Any]) -> Any:
     clear = ~(table(ours, "least") <= 1e-6)  # also where the fit fails: then both have NaN
     for name in ("labels", "right"):
         np.testing.assert_array_equal(table(ours, name)[clear], table(expected, name)[clear])
-    np.testing.assert_allclose(table(ours, "sum"), table(expected, "sum"), rtol=1e-4, atol=1e-4)
+    # scikit-learn's kernel values are float32; how exact ours are is tested above.
+    np.testing.assert_allclose(table(ours, "sum"), table(expected, "sum"), rtol=2e-3, atol=2e-3)
     # Without a scorer of one's own the scores count by weight.
     pair = table(plain, "score"), table(plain_expected, "score")
     np.testing.assert_allclose(pair[0][clear], pair[1][clear], rtol=1e-12)

@@ -132,3 +132,16 @@ def test_one_standard_error_of_any_score() -> None:
     parts = [rows % 20 != part for part in range(20)]
     scores = np.array([metrics.roc_auc_score(y[p], d[p]) for p in parts])
     assert se == pytest.approx(np.sqrt(19 / 20 * ((scores - scores.mean()) ** 2).sum()))
+
+
+def test_ranking_scorers_see_ties_of_repeated_rows() -> None:
+    """AUC of few distinct rows: not decided by the order of the rows, nor by rounding."""
+    rng = np.random.default_rng(1)
+    X, y = rng.integers(0, 3, (90, 2)).astype(float), rng.integers(0, 2, 90)
+    other = rng.permutation(90)
+    settings = {"Cs": [0.1, 1.0, 10.0], "gamma": 0.5, "scoring": "roc_auc"}
+    one = exactcv.SVCCV(store_cv_results=True, **settings).fit(X, y).cv_results_
+    two = exactcv.SVCCV(**settings).fit(X[other], y[other]).cv_results_
+    expected = [roc_auc_score(y, values.round(8)) for values in one["decision"]]
+    np.testing.assert_allclose(one["mean_test_score"], expected, rtol=1e-12)
+    np.testing.assert_allclose(two["mean_test_score"], expected, rtol=1e-12)

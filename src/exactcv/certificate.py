@@ -128,7 +128,7 @@ def warn_if_short(
         f"{len(certificate.unresolved)} of {n_solutions} solutions, from C={least:g} on, "
         f"do not meet tol={certificate.tol:g} (KKT violation to {certificate.kkt.max():.1e}, "
         f"relative gap to {certificate.gap.max():.1e}); {_advice(certificate.not_converged)}; see "
-        "result.certificate.unresolved",
+        "certificate.unresolved",
         NotExactWarning,
         stacklevel=stacklevel,
     )

@@ -81,7 +81,7 @@ class NotPSDWarning(UserWarning):
 
 
 class NotExactWarning(UserWarning):
-    """Some solutions do not meet the tolerance; see ``result.certificate.unresolved``."""
+    """Some solutions do not meet the tolerance; see ``certificate.unresolved``."""
 
 
 class SlowFoldsWarning(UserWarning):

@@ -29,8 +29,17 @@ from .exceptions import InputError, InputTypeError
 from .folds import IntArray
 from .losses import FloatArray
 from .one_vs_one import ovo_columns, ovr_columns
+from .tolerances import TIE
 
-__all__ = ["LeftOut", "Scorer", "fit_sigmoids", "jackknife_se", "read_scoring", "shaped"]
+__all__ = [
+    "LeftOut",
+    "Scorer",
+    "fit_sigmoids",
+    "jackknife_se",
+    "read_scoring",
+    "shaped",
+    "with_ties",
+]
 
 # Parts of the data that are set aside in turn to see how much a score varies.
 JACKKNIFE_PARTS = 20
@@ -141,7 +150,7 @@ class LeftOut(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> FloatArray:
         self._check(X)
-        return shaped(self.decision, len(self.classes_), self.shape)
+        return with_ties(shaped(self.decision, len(self.classes_), self.shape))
 
     def predict_proba(self, X: Any) -> FloatArray:
         self._check(X)
@@ -234,3 +243,26 @@ def warn_of_weights(scorer: Scorer) -> None:
         UserWarning,
         stacklevel=4,
     )
+
+
+def with_ties(values: FloatArray) -> FloatArray:
+    """Values that differ by rounding alone made equal, column by column.
+
+    Equal rows have equal decision values but for the last digits; a scorer that ranks them (AUC,
+    average precision) must see a tie.  Neighbours in order that are at most ``TIE`` apart, relative
+    to values above 1, are one value.
+
+    Examples
+    --------
+    >>> bool(np.ptp(with_ties(np.array([0.3, 0.3 + 1e-15, 0.3 - 1e-15]))) == 0.0)
+    True
+    """
+    columns = values.reshape(len(values), -1)
+    merged = np.empty_like(columns)
+    for k, column in enumerate(columns.T):
+        order = np.argsort(column, kind="stable")
+        ranked = column[order]
+        apart = np.diff(ranked) > TIE * np.maximum(1.0, np.abs(ranked[1:]))
+        first = np.flatnonzero(np.r_[True, apart])
+        merged[order, k] = np.repeat(ranked[first], np.diff(np.r_[first, len(ranked)]))
+    return merged.reshape(values.shape)

@@ -119,8 +119,8 @@ class DaskRows:
         used = np.unique(chunk)
         places = [np.flatnonzero(chunk == k) for k in used]
         tasks = [
-            dask.delayed(_some_rows)(self.parts[k], self.names, rows[mine] - self.bounds[k])
-            for k, mine in zip(used, places, strict=True)
+            dask.delayed(_some_rows)(self.parts[k], self.names, rows[mine] - start, int(start))
+            for k, start, mine in zip(used, self.bounds[used], places, strict=True)
         ]
         out = np.empty((len(rows), self.p))
         for mine, found in zip(places, dask.compute(*tasks), strict=True):
@@ -132,12 +132,13 @@ class DaskRows:
         return np.concatenate(dask.compute(*[dask.delayed(_column)(p, name) for p in self._all]))
 
 
-def _rows_of(block: Any, names: list[str] | None, start: int | None) -> Any:
+def _rows_of(block: Any, names: list[str] | None, start: int) -> Any:
     return checked_rows(block if names is None else block[names].to_numpy(), start)
 
 
-def _some_rows(block: Any, names: list[str] | None, rows: IntArray) -> Any:
-    return checked_rows(block[rows] if names is None else block[names].iloc[rows].to_numpy(), None)
+def _some_rows(block: Any, names: list[str] | None, rows: IntArray, start: int) -> Any:
+    some = block[rows] if names is None else block[names].iloc[rows].to_numpy()
+    return checked_rows(some, rows + start)
 
 
 def _column(block: Any, name: str) -> NDArray[Any]:

@@ -16,7 +16,7 @@ the candidates for r = 0 (``pivot.py``).
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ..losses import FloatArray
 from .reduced import Reduced, best_intercept
@@ -89,7 +89,15 @@ def _solve(problem: Reduced, inside: np.ndarray, tau: float, gradient: FloatArra
     H[-1, -1] += 1e-13 * np.trace(H)
     if last <= 0:
         gradient = np.append(gradient[:-1], 0.0)
-    return np.asarray(cho_solve(cho_factor(H, check_finite=False), gradient, check_finite=False))
+    ridge = 1e-14 * np.trace(H)
+    while True:
+        try:
+            factor = cho_factor(H, check_finite=False)
+        except LinAlgError:  # rounding, where tau is tiny: a shorter step does as well
+            ridge *= 10.0
+            H.flat[:: len(H) + 1] += ridge
+        else:
+            return np.asarray(cho_solve(factor, gradient, check_finite=False))
 
 
 def _value(problem: Reduced, r: FloatArray, tau: float) -> float:

@@ -1,14 +1,15 @@
 """From a nearby point to the solution itself: which rows are low, free and high?
 
-Given the places of all rows, the free ones solve a linear system: with v = a + sum over the low
-rows of B_i y_i z_i,
+The active sets of the exact path find out (``engine/path.py``), on the kernel matrix of these rows.
+Where there are too many rows for that, or it fails, smoothing (``newton.py``) comes near the
+solution, and pivoting in m dimensions does the rest.  Given the places of all rows, the free ones
+solve a linear system: with v = a + sum over the low rows of B_i y_i z_i,
 
     Z_F (v + Z_F' c) + b = y_F,        sum c = -beta - sum over the low rows of B_i y_i.
 
 Rows that contradict their place move (a free row whose coefficient leaves its box becomes low or
 high, a low or high row on the wrong side becomes free), all at once, until none does: block
-principal pivoting in m dimensions.  It can go round in circles; then the working-set engine of the
-exact path takes over, on the kernel matrix of these rows (``engine/path.py``).
+principal pivoting.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from .reduced import FREE, HIGH, LOW, Reduced, Reply, StateArray, best_intercept
 
 __all__ = ["expanded", "places", "solve"]
 
+# The engine needs the kernel matrix of the rows: 128 MB for so many.
+MOST_ROWS = 4000
 PATIENCE = 6
 MOST_STEPS = 100
 # Margins this small, relative to the largest, are rounding.
@@ -36,20 +39,28 @@ ROUNDING = 1e-11
 POOR = 1e-8
 
 
-def solve(
-    problem: Reduced, theta: FloatArray, cancel: NDArray[np.int32], tau: float | None = None
-) -> Reply:
+def solve(problem: Reduced, theta: FloatArray, cancel: NDArray[np.int32]) -> Reply:
     """The solution, from a guess at theta."""
-    m = problem.Z.shape[1]
-    theta, tau, steps = smooth_solution(problem, theta, max(m // 2, 8), tau)
-    reply = _pivot(problem, places(problem.margins(theta), tau, m), steps)
-    if not reply.solved or _violation(problem, reply) > POOR:
-        reply = _by_engine(problem, theta, reply, cancel)
+    reply = None
+    if len(problem.y) <= MOST_ROWS:
+        reply = _by_engine(problem, theta, cancel)
+    if reply is None or _violation(problem, reply) > POOR:
+        reply = _by_smoothing(problem, theta)
+        if _violation(problem, reply) > POOR:
+            reply = _by_engine(problem, reply.theta, cancel)
     return _canonical(problem, reply)
+
+
+def _by_smoothing(problem: Reduced, theta: FloatArray) -> Reply:
+    m = problem.Z.shape[1]
+    theta, tau, steps = smooth_solution(problem, theta, max(m // 2, 8))
+    return _pivot(problem, theta, places(problem.margins(theta), tau, m), steps)
 
 
 def _violation(problem: Reduced, reply: Reply) -> float:
     """Of the conditions in ``reduced.py``, relative to the size of the margins."""
+    if not reply.solved:
+        return np.inf
     r = problem.margins(reply.theta)
     size = problem.y * reply.coef
     share = np.divide(size, problem.box, out=np.zeros_like(size), where=problem.box > 0)
@@ -79,7 +90,9 @@ def places(r: FloatArray, tau: float, most: int) -> StateArray:
     return state
 
 
-def _pivot(problem: Reduced, state: StateArray, steps: int) -> Reply:
+def _pivot(problem: Reduced, theta: FloatArray, state: StateArray, steps: int) -> Reply:
+    """Block principal pivoting from these places; not solved if it goes round in circles."""
+    start = theta
     least, patience = len(state) + 1, PATIENCE
     most = problem.Z.shape[1] + problem.fit_intercept
     for _ in range(MOST_STEPS):
@@ -101,8 +114,7 @@ def _pivot(problem: Reduced, state: StateArray, steps: int) -> Reply:
         if patience == 0:
             break
         state = _moved(problem, state, wanted, theta, most)
-    theta = np.zeros(problem.Z.shape[1] + 1)
-    return Reply(theta, np.zeros(len(state)), state, False, steps)
+    return Reply(start, np.zeros(len(state)), state, False, steps)
 
 
 def _balanced(problem: Reduced, coef: FloatArray) -> bool:
@@ -186,7 +198,7 @@ def _moved(
     return out
 
 
-# --- the engine of the exact path, when pivoting goes round in circles --------------------------
+# --- the engine of the exact path ----------------------------------------------------------------
 
 
 def expanded(
@@ -232,9 +244,8 @@ def engine_states(problem: Problem, state: StateArray) -> StateArray:
     return out
 
 
-def _by_engine(
-    problem: Reduced, theta: FloatArray, reply: Reply, cancel: NDArray[np.int32]
-) -> Reply:
+def _by_engine(problem: Reduced, theta: FloatArray, cancel: NDArray[np.int32]) -> Reply:
+    """By the active sets of ``engine/path.py``, from the sides on which theta has the rows."""
     u = np.abs(problem.margins(theta))
     for factor in (10.0, 1e4):
         ordinary, Z = expanded(problem, factor * (1.0 + float(u.max(initial=0.0))))
@@ -251,4 +262,4 @@ def _by_engine(
     b = best_intercept(problem, w) if problem.fit_intercept else 0.0
     places_ = np.where(problem.y > 0, point.state[:n], HIGH - point.state[:n]).astype(np.int8)
     solved = bool(stayed and np.isfinite(w).all())
-    return Reply(np.append(w, b), point.coef[:n], places_, solved, reply.steps + tracker.solves)
+    return Reply(np.append(w, b), point.coef[:n], places_, solved, tracker.solves)

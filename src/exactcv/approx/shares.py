@@ -78,8 +78,10 @@ class Shares:
 
     def _sizes(self, Z: FloatArray, coef: FloatArray) -> FloatArray:
         """||v|| for each row, or infinity where no shares were found."""
-        inverse = bordered_inverse(self.Z @ self.Z.T, self.spread.fit_intercept)
-        k = len(self.Z)
+        K, k = self.Z @ self.Z.T, len(self.Z)
+        # Free rows may depend on each other.  Any shares will do, good ones are better.
+        K.flat[:: k + 1] += 1e-9 * (float(np.trace(K)) or 1.0)
+        inverse = bordered_inverse(K, self.spread.fit_intercept)
         target = coef[:, None] * Z
         share = np.zeros((len(Z), k))
         for _ in range(ROUNDS):

@@ -270,7 +270,9 @@ class Solver:
         if rate == 1.0:
             gap, kkt = _figures(theta, problem, r, reply, column.C * float(sums.mass[p]))
             goal = tolerances.POLISH * self.tol
-            good = kkt <= goal and gap <= goal * primal
+            # Any b of an interval is optimal; the one to report is that of the rule.
+            same = abs(reply.theta[-1] - theta[-1]) <= self.tol * max(1.0, abs(theta[-1]))
+            good = same and kkt <= goal and gap <= goal * primal
             if good or state.rounds >= MOST_ROUNDS:
                 full = np.abs(reply.coef) >= problem.box * (1.0 - tolerances.AT_BOUND)
                 low = int(sums.low[p] - np.count_nonzero(r < 0) + np.count_nonzero(full))
@@ -363,7 +365,7 @@ def _figures(
 
     where every bracket is nonnegative, and zero for the rows that are not here.  The conditions,
     with s_i = y_i c_i / B_i: r_i = prox(r_i - s_i), where prox(x) = x - min(max(x, -1), 0); w = v;
-    and sum c = 0.  ``mass`` is about sum |c|.
+    and sum c = 0, relative to sum |c|.  ``mass`` is the sum of B_i over all rows with r_i < 0.
     """
     size = np.clip(problem.y * reply.coef, 0.0, problem.box)
     outside = np.abs(problem.y * reply.coef - size).max(initial=0.0)
@@ -375,10 +377,13 @@ def _figures(
     inner = r - np.divide(size, problem.box, out=np.zeros_like(r), where=problem.box > 0)
     natural = np.abs(r - (inner - np.clip(inner, -1.0, 0.0)))
     scale = max(1.0, float(np.abs(r + 1.0).max(initial=0.0)))
+    # All coefficients: of the rows that are not here, and of those that are.
+    held = float(problem.box.sum())
+    taken = max(mass - float(problem.box[r < 0].sum()), 0.0) + float(size.sum())
     kkt = max(
         float(natural.max(initial=0.0)) / scale,
         float(np.abs(off).max()) / max(1.0, float(np.abs(theta).max())),
-        abs(total) / (mass + 1e-300),
+        abs(total) / (taken + 2.2e-16 * (mass + held) + 1e-300),
         float(outside / problem.box.max(initial=1e-300)),
     )
     return gap, kkt

@@ -64,7 +64,7 @@ class ArrayRows:
         return checked_rows(self.X[start:stop], int(start))
 
     def take(self, rows: IntArray) -> Any:
-        return checked_rows(self.X[rows], None)
+        return checked_rows(self.X[rows], rows)
 
     def column(self, name: str) -> NDArray[Any]:
         raise InputTypeError(
@@ -73,27 +73,37 @@ class ArrayRows:
         )
 
 
-def checked_rows(X: Any, start: int | None) -> Any:
-    """Float64 and finite, or an error that names the row."""
+def checked_rows(X: Any, rows: int | IntArray) -> Any:
+    """Float64 and finite, or an error that names the row.
+
+    ``rows`` are the row numbers, or that of the first row.
+    """
     if sparse.issparse(X):
         X = X.tocsr().astype(np.float64)
         if not np.isfinite(X.data).all():
-            raise InputError(f"X is not finite (NaN or infinity){_somewhere(start, X.shape[0])}")
+            where = _row_number(rows, int(np.argmax(~np.isfinite(X.data))), X.indptr)
+            raise InputError(f"X is not finite (NaN or infinity) in row {where}")
         return X
     try:
         X = np.ascontiguousarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        where = _somewhere(start, len(X))
-        raise InputTypeError(f"X does not hold numbers{where}: {error}") from error
+        first = _row_number(rows, 0)
+        raise InputTypeError(
+            f"X does not hold numbers in row {first} or soon after: {error}"
+        ) from error
     if not np.isfinite(X).all():
-        row = int(np.argmin(np.isfinite(X).all(axis=1)))
-        where = f" in row {start + row}" if start is not None else ""
-        raise InputError(f"X is not finite (NaN or infinity){where}; drop or fill such rows")
+        where = _row_number(rows, int(np.argmin(np.isfinite(X).all(axis=1))))
+        raise InputError(
+            f"X is not finite (NaN or infinity) in row {where}; drop or fill such rows"
+        )
     return X
 
 
-def _somewhere(start: int | None, count: int) -> str:
-    return "" if start is None else f" in rows {start} to {start + count - 1}"
+def _row_number(rows: int | IntArray, k: int, starts: IntArray | None = None) -> int:
+    """The number of the k-th row at hand, or of the row of entry k if rows start at ``starts``."""
+    if starts is not None:
+        k = int(np.searchsorted(starts, k, side="right")) - 1
+    return int(rows + k) if isinstance(rows, int) else int(rows[k])
 
 
 def open_source(X: Any, others: list[str], chunk_rows: int) -> RowSource:

@@ -16,6 +16,7 @@ from sklearn.metrics import accuracy_score
 from ..folds import IntArray
 from ..losses import FloatArray
 from ..one_vs_one import ovo_columns, ovr_columns
+from ..scoring import with_ties
 from .models import Candidate
 
 __all__ = ["Answer", "Scoring", "StandIn"]
@@ -86,7 +87,9 @@ class StandIn:
 
     def decision_function(self, X: Any) -> FloatArray:
         answer = self._known(X)
-        return self._fitted().decision_function(X) if answer is None else answer.decision()
+        return (
+            self._fitted().decision_function(X) if answer is None else with_ties(answer.decision())
+        )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
