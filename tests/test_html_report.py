@@ -100,7 +100,7 @@ def test_every_part_is_there(page: str, runs: list[exactcv.CVResult]) -> None:
     best = min(runs, key=lambda run: run.error.min())
     k = best.best
     for figure in (
-        f"{best.error[k]:.4f} ± {best.se[k]:.4f}",
+        f"{best.error[k]:.4f}",
         f"{best.n_errors[k]} of 60",
         f"{best.Cs[k]:.4g}",
         f"{best.lambdas[k]:.4g}",
@@ -108,6 +108,7 @@ def test_every_part_is_there(page: str, runs: list[exactcv.CVResult]) -> None:
         "exact",
     ):
         assert figure in read.text["b"]
+    assert f"left-out error, ± {best.se[k]:.4f}" in read.text["span"]
     # Six points, the chosen one and that of the 1-SE rule; eighteen cells and two frames.
     assert read.count("circle", "dot") == 6
     assert read.count("circle", "best") == read.count("circle", "one-se") == 1

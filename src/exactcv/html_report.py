@@ -125,8 +125,8 @@ def _figures(it: Overview) -> Markup:
     """The numbers that matter most."""
     g, l = it.chosen
     se = it.se[g, l]
-    spread = "" if np.isnan(se) else f" ± {se:.4f}"
-    shown = [("", f"{it.error[g, l]:.4f}{spread}", "left-out error")]
+    spread = "" if np.isnan(se) else f", ± {se:.4f}"
+    shown = [("", f"{it.error[g, l]:.4f}", "left-out error" + spread)]
     if it.score is not None:
         shown.insert(0, ("", f"{it.score[g, l]:.4f}", str(it.scoring)))
     shown.append(("", f"{it.n_errors[g, l]} of {it.n_tested}", "left-out rows wrong"))

@@ -39,7 +39,7 @@ class Remark:
 def summary(source: Any) -> str:
     """What was chosen, how sure it is, what it cost, and what to look out for."""
     it = overview(source)
-    lines = [textwrap.fill(heading(it) + ".", WIDTH)]
+    lines = [heading(it) + "."]
     lines += [_paragraph(label, text) for label, text in _parts(it)]
     lines += [_paragraph("warning", remark.text) for remark in remarks(it)]
     return "\n".join(lines)

@@ -119,8 +119,8 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_ :
         As in ``SVC``.
     weights_, feature_map_ :
-        With ``approx``, instead of support vectors: f(x) = feature_map_.transform(x) @ weights_ +
-        intercept_.
+        With ``approx``, instead of support vectors:
+        ``f(x) = feature_map_.transform(x) @ weights_ + intercept_``.
     n_features_in_, feature_names_in_ :
         As everywhere in scikit-learn.
 
