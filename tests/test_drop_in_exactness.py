@@ -132,7 +132,9 @@ def random_search(seed: int) -> tuple[Any, Any, dict[str, Any], Any, dict[str, A
         "gamma": [gammas[k] for k in rng.choice(4, 2, replace=False)],
     }
     if rng.random() < 0.3:
-        grid["class_weight"] = [None, ["balanced", {"class a": 2.5}][rng.integers(2)]]
+        # Not "balanced": all coefficients can then be at their bounds but for rounding, on which
+        # it depends whether LIBSVM takes the midpoint or an end of the optimal intercepts.
+        grid["class_weight"] = [None, {"class a": 2.5, "class b": 0.7}]
     cv = [
         theirs.StratifiedKFold(3),
         theirs.KFold(4, shuffle=True, random_state=seed),
@@ -153,7 +155,7 @@ def test_random_searches_are_scikit_learns() -> None:
         derandomize=True,
         database=None,
         deadline=None,
-        max_examples=15,
+        max_examples=30,
         suppress_health_check=list(HealthCheck),
     )
     @given(seed=st.integers(0, 100_000))
@@ -162,7 +164,7 @@ def test_random_searches_are_scikit_learns() -> None:
 
     check()
     cases = np.concatenate(clear)
-    assert cases.mean() > 0.95 and len(cases) > 250  # few are ties, which prove nothing
+    assert cases.mean() > 0.95 and len(cases) > 500  # few are ties, which prove nothing
 
 
 def compare(X: Any, y: Any, grid: Any, cv: Any, fit: dict[str, Any]) -> Any:
