@@ -305,6 +305,8 @@ def _solver(job: Job, runner: Runner, sample: Sample, workers: Workers) -> Solve
     solver = Solver(runner, sample, {}, job.fit_intercept, job.tol, workers, mass, target, job.seed)
     # The rows near the margins of a batch of columns may take an eighth of the memory.
     solver.batch = max(1, job.budget // (8 * 8 * target * m))
+    if job.options.target_rows is None:
+        solver.least_rows = min(1000, target)
     solver.most_rows = max(target, min(solver.most_rows, job.budget // (8 * 8 * m)))
     return solver
 

@@ -29,8 +29,8 @@ from .reduced import FREE, HIGH, LOW, Reduced, Reply, StateArray, best_intercept
 
 __all__ = ["expanded", "places", "solve"]
 
-# The engine needs the kernel matrix of the rows: 128 MB for so many.
-MOST_ROWS = 4000
+# The engine needs the kernel matrix of the rows: 290 MB for so many.
+MOST_ROWS = 6000
 PATIENCE = 6
 MOST_STEPS = 100
 # Margins this small, relative to the largest, are rounding.
