@@ -185,7 +185,8 @@ class Solver:
         if self.runner.n <= 2 * self.target:
             whole = self._guesses(Cs, self.runner.n)
             return [Column(float(C), -1, one.theta) for C, one in zip(Cs, whole, strict=True)]
-        good, rough = (self._guesses(Cs, k) for k in (self.target, self.target // 2))
+        sizes = (self.target, self.target // 2)
+        good, rough = self.workers.map(partial(self._guesses, Cs), sizes)
         columns = []
         for C, one, other in zip(Cs, good, rough, strict=True):
             error, free = self._apart(one.theta, other.theta), one.state == FREE
