@@ -290,12 +290,8 @@ def _spread(runner: Runner, sample: Sample, fit_intercept: bool) -> Spread:
 def _path(solver: Solver, grid: Grid) -> list[Solved]:
     """Full-data solutions in grid order."""
     order = np.argsort(grid.Cs, kind="stable")
-    columns = solver.first_columns(grid.Cs[order])
-    found: list[Solved] = []
-    for start in range(0, len(columns), solver.batch):
-        found += solver.solve(columns[start : start + solver.batch])
-    ranks = np.argsort(order)
-    return [found[rank] for rank in ranks]
+    found = solver.path(grid.Cs[order])
+    return [found[rank] for rank in np.argsort(order)]
 
 
 def _solver(job: Job, runner: Runner, sample: Sample, workers: Workers) -> Solver:

@@ -45,6 +45,10 @@ Result = TypeVar("Result")
 MANY_ROUNDS, MOST_ROUNDS = 10, 30
 # The next guess is expected to be this much nearer than the last step was long.
 CONTRACTION = 0.5
+# The grid is solved in waves: every eighth point, then every fourth, and so on.
+STRIDES = (8, 4, 2, 1)
+# Of the difference between two neighbours, how far a guess in between may be off.
+BETWEEN = 0.1
 # Rows in a small problem for each row that is on the margin.
 PER_FREE_ROW = 20
 # Rows are collected this many root mean square errors around the margin.
@@ -174,6 +178,44 @@ class Solver:
         # Columns that a pass may serve, and rows that a small problem may grow to.
         self.batch, self.most_rows = 1000, 100 * target
         self.least_rows = target
+
+    # ---- the path -------------------------------------------------------------------------------
+
+    def path(self, Cs: FloatArray) -> list[Solved]:
+        """Full-data solutions along rising Cs: a few of them first, then those in between.
+
+        Between two values of C the solution is nearly linear in C (without rows on the margin it is
+        exactly so): far better guesses than a sample of the rows gives.
+        """
+        found: dict[int, Solved] = {}
+        stride = max(k for k in STRIDES if k < max(len(Cs), 2))
+        first = sorted({*range(0, len(Cs), stride), len(Cs) - 1})
+        columns = dict(zip(first, self.first_columns(Cs[first]), strict=True))
+        for stride in (k for k in STRIDES if k <= stride):
+            if not columns:
+                some = [k for k in range(0, len(Cs), stride) if k not in found]
+                columns = {k: self._between(Cs, found, k) for k in some}
+            found |= dict(zip(columns, self._batches(list(columns.values())), strict=True))
+            columns = {}
+        return [found[k] for k in range(len(Cs))]
+
+    def _between(self, Cs: FloatArray, found: dict[int, Solved], k: int) -> Column:
+        """A guess from the two solutions on either side."""
+        low = max(i for i in found if i < k)
+        high = min(i for i in found if i > k)
+        one, other = found[low], found[high]
+        gap = Cs[high] - Cs[low]
+        share = (Cs[k] - Cs[low]) / gap if gap > 0 else 0.0
+        theta = (1.0 - share) * one.theta + share * other.theta
+        free = max(np.count_nonzero(end.state == FREE) for end in (one, other))
+        error = BETWEEN * self._apart(one.theta, other.theta) if free else 0.0
+        return Column(float(Cs[k]), -1, theta, error, int(free))
+
+    def _batches(self, columns: list[Column]) -> list[Solved]:
+        found: list[Solved] = []
+        for start in range(0, len(columns), self.batch):
+            found += self.solve(columns[start : start + self.batch])
+        return found
 
     # ---- first guesses --------------------------------------------------------------------------
 
