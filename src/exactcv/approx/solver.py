@@ -280,7 +280,8 @@ class Solver:
 
     def _rows_for(self, column: Column) -> int:
         """How many rows the small problems of a column are to have."""
-        return min(max(self.least_rows, PER_FREE_ROW * column.free), self.most_rows)
+        wanted = min(PER_FREE_ROW * column.free, pivot.MOST_ROWS // 2)
+        return min(max(self.least_rows, wanted), self.most_rows)
 
     def _left_out_of(self, plan: Columns) -> LeftOut:
         return {int(f): self.left_out[int(f)] for f in np.unique(plan.fold[plan.fold >= 0])}
