@@ -46,7 +46,7 @@ def test_solutions_are_those_of_the_working_set_solver(seed, n, m, size, interce
     problem = random_problem(seed, n, m, size, intercept, ties)
     reply = pivot.solve(problem, np.zeros(m + 1), CANCEL)
     assert reply.solved
-    ordinary, Z = pivot.expanded(problem, 1e3 * (1.0 + size * n))
+    ordinary, Z = pivot.expanded(problem, np.full(m + 1, 1.0 + size * n), factor=1e3)
     oracle = solve_hinge(ordinary, np.arange(ordinary.n), 1.0, 1e-10, CANCEL)
     w = oracle.coef @ Z
     scale = max(1.0, float(np.abs(w).max()))

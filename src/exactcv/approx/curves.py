@@ -16,6 +16,7 @@ from ..folds import Folds, IntArray
 from ..losses import FloatArray
 from ..problem import Grid
 from .leave_one_out import LeaveOut, Outcome
+from .reduced import FREE
 from .solver import Column, Solved, Solver
 from .sweep import Chunk
 from .verdict import Limits, Spread, Verdict, limits_of, settled_near, verdict
@@ -201,12 +202,17 @@ class _LeaveOneOut:
         size = self.solver.batch
         for start in range(0, len(self.lost), size):
             some = self.lost[start : start + size]
-            columns = [Column(self.solved[l].C, j, self.solved[l].theta, 0.0) for l, j, _ in some]
+            columns = [_without(self.solved[l], self.solved[l].C, j) for l, j, _ in some]
             for (l, j, z), one in zip(some, self.solver.solve(columns), strict=True):
                 value = np.array([float(z @ one.theta[:-1]) + one.theta[-1]])
                 self.curves.decide(l, [j], value, self.y[[j]])
                 self.curves.judge(l, j, one.kkt, one.relative_gap, self.solver.tol)
                 self.curves.counts["fallback"] += 1
+
+
+def _without(solved: Solved, C: float, fold: int) -> Column:
+    """A column that leaves out a fold, from the full-data solution."""
+    return Column(C, fold, solved.theta, 0.0, int(np.count_nonzero(solved.state == FREE)))
 
 
 def _within(rows: IntArray, part: slice) -> int:
@@ -289,7 +295,7 @@ def _some_folds(
     L, columns = len(grid), []
     for f in which:
         Cs = grid.for_fold(folds, f)
-        columns += [Column(float(Cs[l]), f, solved[l].theta, 0.0) for l in range(L)]
+        columns += [_without(solved[l], float(Cs[l]), f) for l in range(L)]
     found = solver.solve(columns)
     theta, test = {}, {}
     for k, f in enumerate(which):

@@ -290,12 +290,8 @@ def _spread(runner: Runner, sample: Sample, fit_intercept: bool) -> Spread:
 def _path(solver: Solver, grid: Grid) -> list[Solved]:
     """Full-data solutions in grid order."""
     order = np.argsort(grid.Cs, kind="stable")
-    columns = solver.first_columns(grid.Cs[order])
-    found: list[Solved] = []
-    for start in range(0, len(columns), solver.batch):
-        found += solver.solve(columns[start : start + solver.batch])
-    ranks = np.argsort(order)
-    return [found[rank] for rank in ranks]
+    found = solver.path(grid.Cs[order])
+    return [found[rank] for rank in np.argsort(order)]
 
 
 def _solver(job: Job, runner: Runner, sample: Sample, workers: Workers) -> Solver:
@@ -305,6 +301,8 @@ def _solver(job: Job, runner: Runner, sample: Sample, workers: Workers) -> Solve
     solver = Solver(runner, sample, {}, job.fit_intercept, job.tol, workers, mass, target, job.seed)
     # The rows near the margins of a batch of columns may take an eighth of the memory.
     solver.batch = max(1, job.budget // (8 * 8 * target * m))
+    if job.options.target_rows is None:
+        solver.least_rows = min(1000, target)
     solver.most_rows = max(target, min(solver.most_rows, job.budget // (8 * 8 * m)))
     return solver
 

@@ -4,14 +4,16 @@ A row that the bounds (``verdict.py``) do not settle is left out by the engine o
 (``engine/leave_one_out.py``), which drives its coefficient to zero.  It works on the kernel matrix
 of the rows near the margin and of the rows to be left out: all others stay at the bound that goes
 with their side, as long as no decision value moves by more than their distance to the margin.
-That is checked for every solution found, from how far w and b have moved; where it cannot be
-shown, the row is handed back, to be solved over all rows.
+That is checked for every solution found: row by row for the rows of the small problem, and for
+those beyond it from how far w and b have moved.  If it cannot be shown, more rows come into play,
+and in the end the row is handed back, to be solved over all rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,8 @@ __all__ = ["LeaveOut", "Outcome"]
 
 # Rows left out at a time.
 BLOCK = 256
+# Rows in play at first, besides the free ones.
+FIRST = 400
 # So many rows nearest to the margin stay in play in any case.
 FEWEST = 64
 
@@ -54,12 +58,32 @@ class Outcome:
     escaped: NDArray[np.bool_]
 
 
-class _Watch(Ledger):
-    """A ledger that also notes how far each left-out solution is from the full one."""
+@dataclass(frozen=True)
+class Aside:
+    """Rows of the small problem that are not in play: signed features (with a one), margins."""
 
-    def __init__(self, task: Task, Z: FloatArray, n_real: int, spread: Spread):
+    signed: FloatArray
+    r: FloatArray
+
+    def crossed(self, dtheta: FloatArray) -> NDArray[np.bool_]:
+        """Does any of the rows change sides when theta moves by each row of ``dtheta``?"""
+        if not len(self.r):
+            return np.zeros(len(dtheta), dtype=bool)
+        moved = dtheta @ self.signed.T
+        moved += self.r
+        return np.asarray(((moved > 0) != (self.r > 0)).any(axis=1))
+
+
+class _Watch(Ledger):
+    """A ledger that also notes how far each left-out solution is from the full one.
+
+    ``moved`` is at least as far as any row's value moves; infinite if a row that is not in play
+    changes sides.
+    """
+
+    def __init__(self, task: Task, Z: FloatArray, n_real: int, spread: Spread, aside: Aside):
         super().__init__(task)
-        self._Z, self._n_real, self._spread = Z, n_real, spread
+        self._Z, self._n_real, self._spread, self._aside = Z, n_real, spread, aside
         self.moved = np.zeros(len(task.folds))
 
     def solved(
@@ -82,6 +106,8 @@ class _Watch(Ledger):
         moved = np.linalg.norm(dw, axis=1) * self._spread.radius + shift
         frame = np.abs(coef[:, self._n_real :] - self.coef[0, self._n_real :])
         moved[(frame > 1e-9 * np.abs(self.coef[0, self._n_real :])).any(axis=1)] = np.inf
+        db = b - self.intercept[0]
+        moved[self._aside.crossed(np.column_stack([dw, db]))] = np.inf
         self.moved[folds] = np.maximum(self.moved[folds], moved)
         return meets
 
@@ -114,10 +140,29 @@ class LeaveOut:
         if spread.fit_intercept:
             sizes = np.full((2, 2), solved.C * largest)
             most = float(walks(solved, sizes, accuracy(solved, spread))[1].max())
-        # Labels are proved here only if the walk of b ends among the rows at hand.
-        self.want_decision = want_decision or most > solved.width.min()
-        self._walked = most
+        self._want_decision, self._walked = want_decision, most
         self._drift = 1.01 * (solved.C * largest * spread.most + most) + 1e-6
+
+    def _tiers(self, drift: float) -> list[float]:
+        """How near to the margin rows must be to be in play: few at first, then all in reach."""
+        distance = np.abs(self.solved.r)
+        k = FIRST + int(np.count_nonzero(self.solved.state == FREE))
+        if k >= len(distance):
+            return [drift]
+        few = float(np.partition(distance, k)[k])
+        return [few, drift] if few < drift else [drift]
+
+    def _in_tiers(
+        self, out: Outcome, todo: IntArray, drift: float, solve: Callable[[IntArray], Outcome]
+    ) -> None:
+        for tier in self._tiers(drift):
+            self._select(tier)
+            for start in range(0, len(todo), BLOCK):
+                mine = todo[start : start + BLOCK]
+                _put(out, mine, solve(mine))
+            todo = todo[out.escaped[todo]]
+            if not len(todo):
+                break
 
     def _select(self, drift: float) -> None:
         """The rows in play: others of the small problem join the linear term."""
@@ -132,7 +177,10 @@ class LeaveOut:
         gone = ~kept
         a = whole.a + solved.coef[gone] @ whole.Z[gone]
         beta = whole.beta + float(solved.coef[gone].sum())
-        self.limit = min(drift, float(solved.width.min()))
+        self.aside = Aside(whole.signed[gone], solved.r[gone])
+        # Labels are proved only if the walk of b ends among the rows at hand.
+        near = min(drift, float(solved.width.min()))
+        self.want_decision = self._want_decision or self._walked > near
         self.kept = np.flatnonzero(kept)
         self.rows = solved.rows[kept]
         self.coef, self.state = solved.coef[kept], solved.state[kept]
@@ -143,20 +191,21 @@ class LeaveOut:
 
     def near_rows(self, which: IntArray) -> Outcome:
         """Leave out rows of the small problem, by their places in it."""
-        whole, out = self.solved.problem, _empty(len(which))
-        self._select(self._drift)
-        position = np.full(len(self.solved.rows), -1, dtype=np.intp)
-        position[self.kept] = np.arange(len(self.kept))
-        for start in range(0, len(which), BLOCK):
-            mine = which[start : start + BLOCK]
-            guests = mine[position[mine] < 0]
-            where = position[mine].copy()
-            where[where < 0] = len(self.kept) + np.arange(len(guests))
-            guest = whole.Z[guests], whole.y[guests], whole.box[guests]
-            coef, state = self.solved.coef[guests], self.solved.state[guests]
-            part = np.arange(start, start + len(mine))
-            _put(out, part, self._leave_out(*guest, coef, state, where))
+        out = _empty(len(which))
+        solve = partial(self._leave_out_near, which)
+        self._in_tiers(out, np.arange(len(which)), self._drift, solve)
         return out
+
+    def _leave_out_near(self, which: IntArray, mine: IntArray) -> Outcome:
+        """Rows that are not in play join as guests."""
+        whole, solved = self.solved.problem, self.solved
+        position = np.full(len(solved.rows), -1, dtype=np.intp)
+        position[self.kept] = np.arange(len(self.kept))
+        where = position[which[mine]]
+        guests = which[mine][where < 0]
+        where[where < 0] = len(self.kept) + np.arange(len(guests))
+        rows = whole.Z[guests], whole.y[guests], whole.box[guests]
+        return self._leave_out(*rows, solved.coef[guests], solved.state[guests], where)
 
     def far_rows(self, Z: FloatArray, y: FloatArray, weight: FloatArray) -> Outcome:
         """Leave out rows with r < 0 that are not in the small problem."""
@@ -164,18 +213,20 @@ class LeaveOut:
         out = _empty(len(y))
         right = np.zeros(len(y), dtype=bool)
         moved = self.shares.moves(Z, box * y)
-        if not self.want_decision:
+        if not self._want_decision:
             right = self.shares.prove(Z, y, moved)
         out.how[right] = entries.PROVED
         left = np.flatnonzero(~right)
-        self._select(min(self._drift, 1.01 * self.shares.reach(moved[left]) + 1e-6))
-        for start in range(0, len(left), BLOCK):
-            mine = left[start : start + BLOCK]
-            state = np.full(len(mine), LOW)
-            where = len(self.kept) + np.arange(len(mine))
-            guests = Z[mine], y[mine], box[mine], box[mine] * y[mine], state
-            _put(out, mine, self._leave_out(*guests, where))
+        drift = min(self._drift, 1.01 * self.shares.reach(moved[left]) + 1e-6)
+        self._in_tiers(out, left, drift, partial(self._leave_out_far, Z, y, box))
         return out
+
+    def _leave_out_far(
+        self, Z: FloatArray, y: FloatArray, box: FloatArray, mine: IntArray
+    ) -> Outcome:
+        where = len(self.kept) + np.arange(len(mine))
+        coef, state = box[mine] * y[mine], np.full(len(mine), LOW)
+        return self._leave_out(Z[mine], y[mine], box[mine], coef, state, where)
 
     @cached_property
     def shares(self) -> Shares:
@@ -200,8 +251,7 @@ class LeaveOut:
             base.beta - float(coef.sum()),
             base.fit_intercept,
         )
-        u = np.abs(np.concatenate([self.solved.r, problem.margins(self.solved.theta)])).max()
-        ordinary, rows = expanded(problem, 10.0 * (1.0 + float(u)), self._K)
+        ordinary, rows = expanded(problem, self.solved.theta, known=self._K)
         states = np.concatenate([self.state, state])
         all_coef = np.concatenate([self.coef, coef, np.zeros(ordinary.n - len(problem.y))])
         frame = slice(len(problem.y), ordinary.n)
@@ -222,7 +272,7 @@ class LeaveOut:
         grid = Grid(np.ones(1), np.ones(1), scale_with_fold=False)
         task = Task(problem, folds, grid, self.want_decision, self.tol)
         n_real = problem.n - (2 if problem.fit_intercept else 1)
-        ledger = _Watch(task, Z, n_real, self.spread)
+        ledger = _Watch(task, Z, n_real, self.spread, self.aside)
         b = float(self.solved.theta[-1])
         ledger.full(0, coef, b)
         own = self.spread.own(Z)
@@ -237,7 +287,7 @@ class LeaveOut:
         primal = np.maximum(self.solved.primal - np.nan_to_num(lost), np.finfo(float).tiny)
         kkt = np.where(how == entries.PROVED, 0.0, ledger.kkt[0, :-1])
         gap = np.where(how == entries.PROVED, 0.0, ledger.gap_abs[0, :-1] / primal)
-        escaped = ledger.moved >= self.limit
+        escaped = ledger.moved >= self.solved.width.min()
         escaped |= ~((kkt <= self.tol) & (gap <= self.tol))
         return Outcome(value, ledger.wrong[0], how, kkt, gap, escaped)
 

@@ -29,8 +29,8 @@ from .reduced import FREE, HIGH, LOW, Reduced, Reply, StateArray, best_intercept
 
 __all__ = ["expanded", "places", "solve"]
 
-# The engine needs the kernel matrix of the rows: 128 MB for so many.
-MOST_ROWS = 4000
+# The engine needs the kernel matrix of the rows: 290 MB for so many.
+MOST_ROWS = 6000
 PATIENCE = 6
 MOST_STEPS = 100
 # Margins this small, relative to the largest, are rounding.
@@ -202,23 +202,25 @@ def _moved(
 
 
 def expanded(
-    problem: Reduced, reach: float, known: FloatArray | None = None
+    problem: Reduced, theta: FloatArray, factor: float = 10.0, known: FloatArray | None = None
 ) -> tuple[Problem, FloatArray]:
     """The same problem as an ordinary one, and its feature rows.
 
-    The linear term becomes two rows whose coefficients stay put: their knots lie ``reach`` away.
-    ``known`` is the kernel matrix of the first rows, if it is there already.
+    The linear term becomes two rows whose coefficients stay put: their knots are out of reach, by
+    ``factor`` times the values at theta.  ``known`` is the kernel matrix of the first rows, if it
+    is there already.
     """
     m, total = problem.Z.shape[1], 2.0 * (float(problem.box.sum()) + abs(problem.beta)) + 1e-300
-    size = max(total, float(np.abs(problem.a).max(initial=0.0)))
+    size = max(total, float(np.linalg.norm(problem.a)))
     rows = [problem.Z, problem.a[None] / size]
     box, y = np.append(problem.box, size), np.append(problem.y, 1.0)
-    knots = np.append(problem.y, reach)
     if problem.fit_intercept:
         rows.append(np.zeros((1, m)))
         box, y = np.append(box, size - problem.beta), np.append(y, -1.0)
-        knots = np.append(knots, -reach)
     Z = np.concatenate(rows)
+    reach = factor * (1.0 + float(np.abs(Z @ theta[:-1] + theta[-1]).max()))
+    knots = y.copy()
+    knots[len(problem.y) :] *= reach
     slopes = np.column_stack([np.where(y > 0, -1.0, 0.0), np.where(y > 0, 0.0, 1.0)])
     loss = PiecewiseLinear(np.ascontiguousarray(knots[:, None]), slopes)
     return Problem(_kernel_matrix(Z, known), y, box, loss, problem.fit_intercept), Z
@@ -246,9 +248,8 @@ def engine_states(problem: Problem, state: StateArray) -> StateArray:
 
 def _by_engine(problem: Reduced, theta: FloatArray, cancel: NDArray[np.int32]) -> Reply:
     """By the active sets of ``engine/path.py``, from the sides on which theta has the rows."""
-    u = np.abs(problem.margins(theta))
     for factor in (10.0, 1e4):
-        ordinary, Z = expanded(problem, factor * (1.0 + float(u.max(initial=0.0))))
+        ordinary, Z = expanded(problem, theta, factor)
         state = engine_states(ordinary, places(problem.margins(theta), 0.0, 0))
         coef = ordinary.weight * np.where(state == np.where(ordinary.y > 0, 0, 2), ordinary.y, 0.0)
         start = Point(1.0, state, coef, ordinary.K @ coef, float(theta[-1]))

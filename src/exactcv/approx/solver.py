@@ -34,7 +34,7 @@ from ..folds import IntArray
 from ..losses import FloatArray
 from ..parallel import Workers
 from . import pivot
-from .reduced import Reduced, Reply, StateArray
+from .reduced import FREE, Reduced, Reply, StateArray
 from .sweep import Chunk, Columns, LeftOut, Sums, merge, sweep
 
 __all__ = ["Column", "Runner", "Sample", "Solved", "Solver"]
@@ -45,6 +45,12 @@ Result = TypeVar("Result")
 MANY_ROUNDS, MOST_ROUNDS = 10, 30
 # The next guess is expected to be this much nearer than the last step was long.
 CONTRACTION = 0.5
+# The grid is solved in waves: every eighth point, then every fourth, and so on.
+STRIDES = (8, 4, 2, 1)
+# Of the difference between two neighbours, how far a guess in between may be off.
+BETWEEN = 0.1
+# Rows in a small problem for each row that is on the margin.
+PER_FREE_ROW = 20
 # Rows are collected this many root mean square errors around the margin.
 WIDTH = 3.0
 
@@ -76,12 +82,14 @@ class Column:
     """One training problem: C (times the row weights), the fold it leaves out, a first guess.
 
     ``error`` is how far the guess may be off, as a decision value; None if nothing is known.
+    ``free`` is about how many rows lie on the margin: a sample must have many more to be of use.
     """
 
     C: float
     fold: int
     theta: FloatArray
     error: float | None = None
+    free: int = 0
 
 
 @dataclass(frozen=True)
@@ -169,6 +177,45 @@ class Solver:
         self.passes = self.steps = 0
         # Columns that a pass may serve, and rows that a small problem may grow to.
         self.batch, self.most_rows = 1000, 100 * target
+        self.least_rows = target
+
+    # ---- the path -------------------------------------------------------------------------------
+
+    def path(self, Cs: FloatArray) -> list[Solved]:
+        """Full-data solutions along rising Cs: a few of them first, then those in between.
+
+        Between two values of C the solution is nearly linear in C (without rows on the margin it is
+        exactly so): far better guesses than a sample of the rows gives.
+        """
+        found: dict[int, Solved] = {}
+        stride = max(k for k in STRIDES if k < max(len(Cs), 2))
+        first = sorted({*range(0, len(Cs), stride), len(Cs) - 1})
+        columns = dict(zip(first, self.first_columns(Cs[first]), strict=True))
+        for stride in (k for k in STRIDES if k <= stride):
+            if not columns:
+                some = [k for k in range(0, len(Cs), stride) if k not in found]
+                columns = {k: self._between(Cs, found, k) for k in some}
+            found |= dict(zip(columns, self._batches(list(columns.values())), strict=True))
+            columns = {}
+        return [found[k] for k in range(len(Cs))]
+
+    def _between(self, Cs: FloatArray, found: dict[int, Solved], k: int) -> Column:
+        """A guess from the two solutions on either side."""
+        low = max(i for i in found if i < k)
+        high = min(i for i in found if i > k)
+        one, other = found[low], found[high]
+        gap = Cs[high] - Cs[low]
+        share = (Cs[k] - Cs[low]) / gap if gap > 0 else 0.0
+        theta = (1.0 - share) * one.theta + share * other.theta
+        free = max(np.count_nonzero(end.state == FREE) for end in (one, other))
+        error = BETWEEN * self._apart(one.theta, other.theta) if free else 0.0
+        return Column(float(Cs[k]), -1, theta, error, int(free))
+
+    def _batches(self, columns: list[Column]) -> list[Solved]:
+        found: list[Solved] = []
+        for start in range(0, len(columns), self.batch):
+            found += self.solve(columns[start : start + self.batch])
+        return found
 
     # ---- first guesses --------------------------------------------------------------------------
 
@@ -179,11 +226,13 @@ class Solver:
         """
         if self.runner.n <= 2 * self.target:
             whole = self._guesses(Cs, self.runner.n)
-            return [Column(float(C), -1, theta) for C, theta in zip(Cs, whole, strict=True)]
-        good, rough = (self._guesses(Cs, k) for k in (self.target, self.target // 2))
+            return [Column(float(C), -1, one.theta) for C, one in zip(Cs, whole, strict=True)]
+        sizes = (self.target, self.target // 2)
+        good, rough = self.workers.map(partial(self._guesses, Cs), sizes)
         columns = []
-        for C, theta, other in zip(Cs, good, rough, strict=True):
-            columns.append(Column(float(C), -1, theta, self._apart(theta, other)))
+        for C, one, other in zip(Cs, good, rough, strict=True):
+            error, free = self._apart(one.theta, other.theta), one.state == FREE
+            columns.append(Column(float(C), -1, one.theta, error, int(np.count_nonzero(free))))
         return columns
 
     def _apart(self, one: FloatArray, other: FloatArray) -> float:
@@ -191,8 +240,8 @@ class Solver:
         step = self.sample.Z @ (one - other)[:-1] + (one[-1] - other[-1])
         return float(np.sqrt(np.mean(step**2)))
 
-    def _guesses(self, Cs: FloatArray, count: int) -> list[FloatArray]:
-        """theta along rising Cs, from the ``count`` rows of the sample with the smallest keys.
+    def _guesses(self, Cs: FloatArray, count: int) -> list[Reply]:
+        """Solutions along rising Cs, from the ``count`` rows of the sample with the smallest keys.
 
         The classes weigh as much as in the whole data: where regularisation is strong nothing
         matters but which of them weighs more.
@@ -208,14 +257,14 @@ class Solver:
             reply = pivot.solve(problem, theta, self.workers.cancel)
             self.steps += reply.steps
             theta = reply.theta
-            out.append(theta)
+            out.append(reply)
         return out
 
     # ---- rounds ---------------------------------------------------------------------------------
 
     def solve(self, columns: list[Column]) -> list[Solved]:
         """Solutions, in the order of the columns; those that miss ``tol`` say so themselves."""
-        states = [_State(c, c.theta, c.error, self.target) for c in columns]
+        states = [_State(c, c.theta, c.error, self._rows_for(c)) for c in columns]
         done: list[Solved | None] = [None] * len(columns)
         open_ = list(range(len(columns)))
         while open_:
@@ -228,6 +277,11 @@ class Solver:
                 done[k] = solved
             open_ = [k for k in open_ if done[k] is None]
         return [solved for solved in done if solved is not None]
+
+    def _rows_for(self, column: Column) -> int:
+        """How many rows the small problems of a column are to have."""
+        wanted = min(PER_FREE_ROW * column.free, pivot.MOST_ROWS // 2)
+        return min(max(self.least_rows, wanted), self.most_rows)
 
     def _left_out_of(self, plan: Columns) -> LeftOut:
         return {int(f): self.left_out[int(f)] for f in np.unique(plan.fold[plan.fold >= 0])}
