@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold
 
 import exactcv
+from exactcv.approx.shares import Shares
 from exactcv.result import CVResult
 
 # Few rows in the small problems: samples, several rounds and rows that escape all happen.
@@ -138,6 +139,33 @@ def test_proved_labels_are_the_solved_ones(seed, n, m, C, fit_intercept, repeats
     assert result.certificate.exact
     clear = np.abs(values.decision) > 1e-6  # on a tie the two may round to different sides
     np.testing.assert_array_equal(result.wrong[clear], values.wrong[clear])
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_shares_prove_labels(fit_intercept, weighted, monkeypatch) -> None:
+    """Weak regularisation: half the labels that are still open, and only right ones."""
+    X, y = exactcv.datasets.make_mixture(1500, 4, random_state=3)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 1500) if weighted else None
+    asked, proved = [], []
+    prove = Shares.prove
+
+    def counted(self, Z, coef, value):
+        right = prove(self, Z, coef, value)
+        asked.append(len(right))
+        proved.append(int(right.sum()))
+        return right
+
+    monkeypatch.setattr(Shares, "prove", counted)
+    common = {"lambdas": np.geomspace(1e-2, 1e-4, 4), "fit_intercept": fit_intercept}
+    result = exactcv.cross_validate(
+        X, y, approx="rff", n_components=6, random_state=1, sample_weight=weight,
+        method_options={"target_rows": 60}, **common,
+    )  # fmt: skip
+    values = on_explicit_kernel(result, X, y, output="decision", sample_weight=weight, **common)
+    np.testing.assert_array_equal(result.wrong, values.wrong)
+    assert sum(asked) > 300
+    assert sum(proved) > 0.5 * sum(asked)
 
 
 @pytest.mark.parametrize("approx", ["rff", "nystroem"])

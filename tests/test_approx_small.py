@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactcv.approx import pivot
+from exactcv.approx import nested, pivot
 from exactcv.approx.newton import smooth_solution
 from exactcv.approx.reduced import FREE, HIGH, LOW, Reduced, best_intercept
 from exactcv.smo import solve_hinge
@@ -80,6 +80,40 @@ def test_smoothing_and_pivoting_find_the_same(seed, intercept, monkeypatch) -> N
     monkeypatch.setattr(pivot, "MOST_STEPS", 0)  # pivoting gives up: the engine after all
     reply = pivot.solve(problem, np.zeros(7), CANCEL)
     np.testing.assert_allclose(reply.theta, expected.theta, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("start", ["near", "far"])
+def test_many_rows_are_solved_through_the_nearest(seed, intercept, start, monkeypatch) -> None:
+    problem = random_problem(seed, 900, 6, 0.02, intercept, False)
+    expected = pivot.solve(problem, np.zeros(7), CANCEL)
+    monkeypatch.setattr(nested, "FEWEST", 60)
+    seen: list[int] = []
+    engine = pivot._by_engine
+
+    def inner(few: Reduced, theta: np.ndarray) -> pivot.Reply:
+        seen.append(len(few.y))
+        return engine(few, theta, CANCEL)
+
+    guess = expected.theta + 0.01 if start == "near" else -3.0 * np.ones(7) * intercept
+    reply = nested.solve_nested(problem, guess, inner)
+    assert reply is not None and max(seen) < 450
+    np.testing.assert_allclose(reply.theta, expected.theta, atol=1e-9)
+    np.testing.assert_allclose(reply.coef, expected.coef, atol=1e-9)
+    np.testing.assert_array_equal(reply.state == FREE, expected.state == FREE)
+
+
+def test_rows_that_keep_changing_sides_are_given_up(monkeypatch) -> None:
+    problem = random_problem(0, 300, 3, 0.02, True, False)
+    monkeypatch.setattr(nested, "FEWEST", 20)
+    turns = iter(range(100))
+
+    def restless(few: Reduced, theta: np.ndarray) -> pivot.Reply:
+        away = np.full(4, 10.0 * (-1) ** next(turns))
+        return pivot.Reply(away, np.zeros(len(few.y)), np.zeros(len(few.y), dtype=np.int8), True, 1)
+
+    assert nested.solve_nested(problem, np.zeros(4), restless) is None
 
 
 def test_smoothing_narrows_to_the_margin() -> None:

@@ -23,9 +23,6 @@ from .verdict import Limits, Spread, Verdict, limits_of, settled_near, verdict
 
 __all__ = ["Curves", "fold_curves", "leave_one_out_curves"]
 
-# Rows to be left out are solved when so many have come together at one grid point.
-FLUSH = 2048
-
 
 @dataclass
 class Curves:
@@ -108,7 +105,9 @@ class _LeaveOneOut:
         y: FloatArray,
         weight: FloatArray,
         curves: Curves,
+        most_waiting: int,
     ):
+        self.most_waiting, self.n_waiting = most_waiting, 0
         self.solver, self.solved, self.spread = solver, solved, spread
         self.y, self.weight, self.curves = y, weight, curves
         self.want_decision = curves.decision is not None
@@ -121,7 +120,7 @@ class _LeaveOneOut:
         weights = np.array([[side.min(), side.max()] for side in sides])
         limits = limits_of(self.solved, weights, self.spread, self.solver.seed)
         self.solver.runner.each(_Judge(limits, self.want_decision), self._enter)
-        self._flush(1)
+        self._flush()
         near = self.solver.workers.map(
             lambda l: self._near_rows(limits, l), range(len(self.solved))
         )
@@ -166,12 +165,13 @@ class _LeaveOneOut:
             which = np.flatnonzero(found.open[:, l])
             features = Z[position[which]]
             self.waiting[l].append((which + chunk.start, features))
-        self._flush(FLUSH)
+            self.n_waiting += len(which)
+        if self.n_waiting > self.most_waiting:
+            self._flush()
 
-    def _flush(self, least: int) -> None:
-        """Solve what waits at the grid points where it has become enough."""
-        sizes = [sum(len(rows) for rows, _ in some) for some in self.waiting]
-        ready = [l for l, size in enumerate(sizes) if size >= least]
+    def _flush(self) -> None:
+        """Solve what waits."""
+        ready, self.n_waiting = [l for l, some in enumerate(self.waiting) if some], 0
         found = self.solver.workers.map(self._solve_waiting, ready)
         for l, (rows, Z, outcome) in zip(ready, found, strict=True):
             self._note(l, rows, Z, outcome)
@@ -227,11 +227,15 @@ def leave_one_out_curves(
     weight: FloatArray,
     wrong: Any,
     decision: Any,
+    most_waiting: int,
 ) -> Curves:
-    """Labels (and values, if ``decision`` is an array) of all rows, at every grid point."""
+    """Labels (and values, if ``decision`` is an array) of all rows, at every grid point.
+
+    Rows that bounds leave open wait until ``most_waiting`` have come together, with their features.
+    """
     curves = new_curves(solved, wrong, decision, solver.tol)
     solver.left_out = _Singles()
-    _LeaveOneOut(solver, solved, spread, y, weight, curves).run()
+    _LeaveOneOut(solver, solved, spread, y, weight, curves, most_waiting).run()
     return curves
 
 

@@ -316,7 +316,11 @@ def _curves(job: Job, solver: Solver, solved: list[Solved], spread: Spread) -> C
     wrong = scratch_array(shape, bool, on_disk, folder)
     decision = scratch_array(shape, float, on_disk, folder) if job.want_decision else None
     if folds is None:
-        return leave_one_out_curves(solver, solved, spread, data.y, data.weight, wrong, decision)
+        # They may take a sixteenth of the memory.
+        most = max(1, job.budget // (16 * 8 * solver.sample.Z.shape[1]))
+        return leave_one_out_curves(
+            solver, solved, spread, data.y, data.weight, wrong, decision, most
+        )
     return fold_curves(solver, solved, folds, grid, data.y, wrong, decision)
 
 

@@ -37,8 +37,8 @@ __all__ = ["LeaveOut", "Outcome"]
 
 # Rows left out at a time.
 BLOCK = 256
-# Rows in play at first, besides the free ones.
-FIRST = 400
+# Rows in play at first, besides the free ones, and how many times more at each further attempt.
+FIRST, MORE = 400, 4
 # So many rows nearest to the margin stay in play in any case.
 FEWEST = 64
 
@@ -144,13 +144,14 @@ class LeaveOut:
         self._drift = 1.01 * (solved.C * largest * spread.most + most) + 1e-6
 
     def _tiers(self, drift: float) -> list[float]:
-        """How near to the margin rows must be to be in play: few at first, then all in reach."""
-        distance = np.abs(self.solved.r)
-        k = FIRST + int(np.count_nonzero(self.solved.state == FREE))
-        if k >= len(distance):
-            return [drift]
-        few = float(np.partition(distance, k)[k])
-        return [few, drift] if few < drift else [drift]
+        """How near to the margin rows must be to be in play: few at first, in the end all in reach."""
+        distance = np.sort(np.abs(self.solved.r))
+        within = int(np.searchsorted(distance, drift))
+        k, tiers = FIRST + int(np.count_nonzero(self.solved.state == FREE)), []
+        while k < within:
+            tiers.append(float(distance[k]))
+            k *= MORE
+        return [*tiers, drift]
 
     def _in_tiers(
         self, out: Outcome, todo: IntArray, drift: float, solve: Callable[[IntArray], Outcome]
@@ -211,13 +212,15 @@ class LeaveOut:
         """Leave out rows with r < 0 that are not in the small problem."""
         box = self.solved.C * weight
         out = _empty(len(y))
-        right = np.zeros(len(y), dtype=bool)
-        moved = self.shares.moves(Z, box * y)
+        left = np.arange(len(y))
         if not self._want_decision:
-            right = self.shares.prove(Z, y, moved)
-        out.how[right] = entries.PROVED
-        left = np.flatnonzero(~right)
-        drift = min(self._drift, 1.01 * self.shares.reach(moved[left]) + 1e-6)
+            theta = self.solved.theta
+            value = y * (Z @ theta[:-1] + theta[-1])
+            right = self.shares.prove(Z, box * y, value)
+            out.how[right] = entries.PROVED
+            left = np.flatnonzero(~right)
+        moved = self.shares.moves(Z[left], box[left] * y[left])
+        drift = min(self._drift, 1.01 * self.shares.reach(moved) + 1e-6)
         self._in_tiers(out, left, drift, partial(self._leave_out_far, Z, y, box))
         return out
 

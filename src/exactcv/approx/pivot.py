@@ -1,8 +1,8 @@
 """From a nearby point to the solution itself: which rows are low, free and high?
 
-The active sets of the exact path find out (``engine/path.py``), on the kernel matrix of these rows.
-Where there are too many rows for that, or it fails, smoothing (``newton.py``) comes near the
-solution, and pivoting in m dimensions does the rest.  Given the places of all rows, the free ones
+The active sets of the exact path find out (``engine/path.py``), on the kernel matrix of these rows,
+or, where they are many, of those nearest to the margin (``nested.py``).  Where that fails, smoothing
+(``newton.py``) comes near the solution, and pivoting in m dimensions does the rest.  Given the places of all rows, the free ones
 solve a linear system: with v = a + sum over the low rows of B_i y_i z_i,
 
     Z_F (v + Z_F' c) + b = y_F,        sum c = -beta - sum over the low rows of B_i y_i.
@@ -15,6 +15,7 @@ principal pivoting.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from .. import tolerances
 from ..engine.path import Point, Tracker
 from ..losses import FloatArray, PiecewiseLinear
 from ..problem import Problem
+from .nested import fewest_rows, solve_nested
 from .newton import smooth_solution
 from .reduced import FREE, HIGH, LOW, Reduced, Reply, StateArray, best_intercept
 
@@ -42,7 +44,9 @@ POOR = 1e-8
 def solve(problem: Reduced, theta: FloatArray, cancel: NDArray[np.int32]) -> Reply:
     """The solution, from a guess at theta."""
     reply = None
-    if len(problem.y) <= MOST_ROWS:
+    if len(problem.y) > 1.5 * fewest_rows(problem.Z.shape[1]):
+        reply = solve_nested(problem, theta, partial(_by_engine, cancel=cancel))
+    elif len(problem.y) <= MOST_ROWS:
         reply = _by_engine(problem, theta, cancel)
     if reply is None or _violation(problem, reply) > POOR:
         reply = _by_smoothing(problem, theta)

@@ -23,7 +23,7 @@ it vanishes.  The number of passes grows like log n.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -34,6 +34,7 @@ from ..folds import IntArray
 from ..losses import FloatArray
 from ..parallel import Workers
 from . import pivot
+from .newton import smooth_solution
 from .reduced import FREE, Reduced, Reply, StateArray
 from .sweep import Chunk, Columns, LeftOut, Sums, merge, sweep
 
@@ -49,8 +50,8 @@ CONTRACTION = 0.5
 STRIDES = (8, 4, 2, 1)
 # Of the difference between two neighbours, how far a guess in between may be off.
 BETWEEN = 0.1
-# Rows in a small problem for each row that is on the margin.
-PER_FREE_ROW = 20
+# Rows in a small problem for each row that is on the margin, and at most.
+PER_FREE_ROW, LARGEST = 50, 12_000
 # Rows are collected this many root mean square errors around the margin.
 WIDTH = 3.0
 
@@ -233,7 +234,27 @@ class Solver:
         for C, one, other in zip(Cs, good, rough, strict=True):
             error, free = self._apart(one.theta, other.theta), one.state == FREE
             columns.append(Column(float(C), -1, one.theta, error, int(np.count_nonzero(free))))
-        return columns
+        return self.workers.map(self._refined, columns)
+
+    def _refined(self, column: Column) -> Column:
+        """A guess from the whole sample, where the rows in reach are more than can be collected."""
+        rows, error = len(self.sample.y), column.error
+        if error is None or rows < 4 * self.target:
+            return column
+        r = self._margins(column.theta)
+        within = np.count_nonzero(np.abs(r) <= WIDTH * error) * self.runner.n / rows
+        if within <= 2 * self._rows_for(column):
+            return column
+        problem = self._sampled(column.C, rows)
+        theta, _, steps = smooth_solution(problem, column.theta, 2 * self.target, 2.0 * error)
+        self.steps += steps
+        # Errors fall with the square root of the number of rows.
+        error = self._apart(theta, column.theta) * np.sqrt(self.target / rows)
+        return replace(column, theta=theta, error=float(error))
+
+    def _margins(self, theta: FloatArray) -> FloatArray:
+        sample = self.sample
+        return np.asarray((sample.Z @ theta[:-1] + theta[-1]) * sample.y - 1.0)
 
     def _apart(self, one: FloatArray, other: FloatArray) -> float:
         """Root mean square difference of the decision values."""
@@ -246,19 +267,22 @@ class Solver:
         The classes weigh as much as in the whole data: where regularisation is strong nothing
         matters but which of them weighs more.
         """
-        sample = self.sample
-        used = np.flatnonzero(sample.weight[:count] > 0)
-        Z, y = sample.Z[used], sample.y[used]
-        weight = _like(sample.weight[used], y, self.mass)
-        m = Z.shape[1]
-        theta, out = np.zeros(m + 1), []
+        theta, out = np.zeros(self.sample.Z.shape[1] + 1), []
+        whole = self._sampled(1.0, count)
         for C in Cs:
-            problem = Reduced(Z, y, C * weight, np.zeros(m), 0.0, self.fit_intercept)
-            reply = pivot.solve(problem, theta, self.workers.cancel)
+            reply = pivot.solve(replace(whole, box=C * whole.box), theta, self.workers.cancel)
             self.steps += reply.steps
             theta = reply.theta
             out.append(reply)
         return out
+
+    def _sampled(self, C: float, count: int) -> Reduced:
+        """The problem of the ``count`` rows of the sample with the smallest keys."""
+        sample = self.sample
+        used = np.flatnonzero(sample.weight[:count] > 0)
+        Z, y = sample.Z[used], sample.y[used]
+        box = C * _like(sample.weight[used], y, self.mass)
+        return Reduced(Z, y, box, np.zeros(Z.shape[1]), 0.0, self.fit_intercept)
 
     # ---- rounds ---------------------------------------------------------------------------------
 
@@ -280,7 +304,7 @@ class Solver:
 
     def _rows_for(self, column: Column) -> int:
         """How many rows the small problems of a column are to have."""
-        wanted = min(PER_FREE_ROW * column.free, pivot.MOST_ROWS // 2)
+        wanted = min(PER_FREE_ROW * column.free, LARGEST)
         return min(max(self.least_rows, wanted), self.most_rows)
 
     def _left_out_of(self, plan: Columns) -> LeftOut:

@@ -54,6 +54,11 @@ class Spread:
         return (distance + self.radius) ** 2 if self.fit_intercept else distance**2
 
     @property
+    def largest(self) -> float:
+        """||z|| of any row, at most."""
+        return self.radius + float(np.linalg.norm(self.centre))
+
+    @property
     def most(self) -> float:
         """The same at any row, for any row that is left out."""
         return (2.0 * self.radius) ** 2 if self.fit_intercept else self.radius**2
@@ -124,8 +129,8 @@ def limits_of(solved: list[Solved], weights: FloatArray, spread: Spread, seed: i
 def accuracy(solved: Solved, spread: Spread) -> float:
     """How far decision values may be from the exact ones, by the certificate."""
     scale = max(1.0, float(np.abs(solved.r + 1.0).max(initial=0.0)))
-    square = (spread.radius + float(np.linalg.norm(spread.centre))) ** 2
-    return 2.0 * implied_accuracy(solved.gap, 0.0, square) + solved.kkt * scale + 1e-12 * scale
+    gap = implied_accuracy(solved.gap, 0.0, spread.largest**2)
+    return 2.0 * gap + solved.kkt * scale + 1e-12 * scale
 
 
 def walks(solved: Solved, sizes: FloatArray, slack: float) -> tuple[FloatArray, FloatArray]:
