@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from threading import Lock
 from typing import Any
 
@@ -22,6 +23,9 @@ from .sweep import Chunk
 from .verdict import Limits, Spread, Verdict, limits_of, settled_near, verdict
 
 __all__ = ["Curves", "fold_curves", "leave_one_out_curves"]
+
+# Training problems of folds whose test rows are predicted in one pass.
+TOGETHER = 1000
 
 
 @dataclass
@@ -199,15 +203,12 @@ class _LeaveOneOut:
     def _solve_lost(self) -> None:
         """Rows that moved too much: over all rows, as a training problem of their own."""
         self.curves.escaped = len(self.lost)
-        size = self.solver.batch
-        for start in range(0, len(self.lost), size):
-            some = self.lost[start : start + size]
-            columns = [_without(self.solved[l], self.solved[l].C, j) for l, j, _ in some]
-            for (l, j, z), one in zip(some, self.solver.solve(columns), strict=True):
-                value = np.array([float(z @ one.theta[:-1]) + one.theta[-1]])
-                self.curves.decide(l, [j], value, self.y[[j]])
-                self.curves.judge(l, j, one.kkt, one.relative_gap, self.solver.tol)
-                self.curves.counts["fallback"] += 1
+        columns = (_without(self.solved[l], self.solved[l].C, j) for l, j, _ in self.lost)
+        for (l, j, z), one in zip(self.lost, self.solver.solve(columns), strict=True):
+            value = np.array([float(z @ one.theta[:-1]) + one.theta[-1]])
+            self.curves.decide(l, [j], value, self.y[[j]])
+            self.curves.judge(l, j, one.kkt, one.relative_gap, self.solver.tol)
+            self.curves.counts["fallback"] += 1
 
 
 def _without(solved: Solved, C: float, fold: int) -> Column:
@@ -276,10 +277,10 @@ def fold_curves(
     wrong: Any,
     decision: Any,
 ) -> Curves:
-    """Every fold from the full-data solutions, as many folds at a time as there is room for."""
+    """Every fold from the full-data solutions; predictions for many folds in one pass."""
     curves = new_curves(solved, wrong, decision, solver.tol)
     solver.left_out = {f: np.sort(rows) for f, rows in enumerate(folds.left_out)}
-    some = max(1, solver.batch // len(grid))
+    some = max(1, TOGETHER // len(grid))
     for start in range(0, len(folds), some):
         _some_folds(
             solver, solved, folds, grid, y, curves, range(start, min(start + some, len(folds)))
@@ -300,13 +301,11 @@ def _some_folds(
     for f in which:
         Cs = grid.for_fold(folds, f)
         columns += [_without(solved[l], float(Cs[l]), f) for l in range(L)]
-    found = solver.solve(columns)
-    theta, test = {}, {}
-    for k, f in enumerate(which):
-        mine = found[k * L : (k + 1) * L]
-        theta[f], test[f] = np.array([one.theta for one in mine]), np.sort(folds.test[f])
-        for l, one in enumerate(mine):
-            curves.judge(l, f, one.kkt, one.relative_gap, solver.tol)
+    theta = {f: np.empty((L, len(solved[0].theta))) for f in which}
+    test = {f: np.sort(folds.test[f]) for f in which}
+    for (f, l), one in zip(product(which, range(L)), solver.solve(columns), strict=True):
+        theta[f][l] = one.theta
+        curves.judge(l, f, one.kkt, one.relative_gap, solver.tol)
     curves.counts["solved"] += len(columns)
     order = {f: np.argsort(folds.test[f], kind="stable") for f in which}
 

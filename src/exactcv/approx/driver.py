@@ -42,7 +42,7 @@ from .options import Options
 from .reduced import FREE
 from .runner import LocalRunner, scratch_array
 from .sampling import smallest_keys
-from .solver import Runner, Sample, Solved, Solver
+from .solver import LARGEST, Runner, Sample, Solved, Solver
 from .sources import ArrayRows, RowSource, open_source
 from .verdict import Farthest, Spread
 
@@ -299,11 +299,13 @@ def _solver(job: Job, runner: Runner, sample: Sample, workers: Workers) -> Solve
     mass = np.array([data.weight[data.y < 0].sum(), data.weight[data.y > 0].sum()])
     target = job.options.target(m)
     solver = Solver(runner, sample, {}, job.fit_intercept, job.tol, workers, mass, target, job.seed)
-    # The rows near the margins of a batch of columns may take an eighth of the memory.
-    solver.batch = max(1, job.budget // (8 * 8 * target * m))
+    # Rows near margins may take an eighth of the memory while columns are solved, and a quarter
+    # with the solutions of the grid, which hold them twice.
+    solver.capacity = job.budget // (8 * 8 * m)
+    solver.largest = min(LARGEST, max(target, job.budget // (4 * 2 * 8 * m * len(job.grid))))
     if job.options.target_rows is None:
         solver.least_rows = min(1000, target)
-    solver.most_rows = max(target, min(solver.most_rows, job.budget // (8 * 8 * m)))
+    solver.most_rows = max(target, min(solver.most_rows, solver.capacity))
     return solver
 
 

@@ -144,7 +144,7 @@ class LeaveOut:
         self._drift = 1.01 * (solved.C * largest * spread.most + most) + 1e-6
 
     def _tiers(self, drift: float) -> list[float]:
-        """How near to the margin rows must be to be in play: few at first, in the end all in reach."""
+        """How near to the margin rows must be to be in play: few at first, then more, then all."""
         distance = np.sort(np.abs(self.solved.r))
         within = int(np.searchsorted(distance, drift))
         k, tiers = FIRST + int(np.count_nonzero(self.solved.state == FREE)), []

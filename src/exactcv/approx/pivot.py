@@ -1,9 +1,10 @@
 """From a nearby point to the solution itself: which rows are low, free and high?
 
 The active sets of the exact path find out (``engine/path.py``), on the kernel matrix of these rows,
-or, where they are many, of those nearest to the margin (``nested.py``).  Where that fails, smoothing
-(``newton.py``) comes near the solution, and pivoting in m dimensions does the rest.  Given the places of all rows, the free ones
-solve a linear system: with v = a + sum over the low rows of B_i y_i z_i,
+or, where they are many, of those nearest to the margin (``nested.py``).  Where that fails,
+smoothing (``newton.py``) comes near the solution, and pivoting in m dimensions does the rest.
+Given the places of all rows, the free ones solve a linear system: with
+v = a + sum over the low rows of B_i y_i z_i,
 
     Z_F (v + Z_F' c) + b = y_F,        sum c = -beta - sum over the low rows of B_i y_i.
 

@@ -22,7 +22,7 @@ it vanishes.  The number of passes grows like log n.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
@@ -38,7 +38,7 @@ from .newton import smooth_solution
 from .reduced import FREE, Reduced, Reply, StateArray
 from .sweep import Chunk, Columns, LeftOut, Sums, merge, sweep
 
-__all__ = ["Column", "Runner", "Sample", "Solved", "Solver"]
+__all__ = ["LARGEST", "Column", "Runner", "Sample", "Solved", "Solver"]
 
 Result = TypeVar("Result")
 
@@ -176,9 +176,10 @@ class Solver:
         self.fit_intercept, self.tol = fit_intercept, tol
         self.workers, self.mass, self.target, self.seed = workers, mass, target, seed
         self.passes = self.steps = 0
-        # Columns that a pass may serve, and rows that a small problem may grow to.
-        self.batch, self.most_rows = 1000, 100 * target
-        self.least_rows = target
+        # Rows that a pass may collect for all of its columns together.
+        self.capacity = 1000 * target
+        # Rows of a small problem: at least, at most, and what it may grow to in need.
+        self.least_rows, self.largest, self.most_rows = target, LARGEST, 100 * target
 
     # ---- the path -------------------------------------------------------------------------------
 
@@ -196,7 +197,7 @@ class Solver:
             if not columns:
                 some = [k for k in range(0, len(Cs), stride) if k not in found]
                 columns = {k: self._between(Cs, found, k) for k in some}
-            found |= dict(zip(columns, self._batches(list(columns.values())), strict=True))
+            found |= dict(zip(columns, self.solve(columns.values()), strict=True))
             columns = {}
         return [found[k] for k in range(len(Cs))]
 
@@ -211,12 +212,6 @@ class Solver:
         free = max(np.count_nonzero(end.state == FREE) for end in (one, other))
         error = BETWEEN * self._apart(one.theta, other.theta) if free else 0.0
         return Column(float(Cs[k]), -1, theta, error, int(free))
-
-    def _batches(self, columns: list[Column]) -> list[Solved]:
-        found: list[Solved] = []
-        for start in range(0, len(columns), self.batch):
-            found += self.solve(columns[start : start + self.batch])
-        return found
 
     # ---- first guesses --------------------------------------------------------------------------
 
@@ -286,8 +281,20 @@ class Solver:
 
     # ---- rounds ---------------------------------------------------------------------------------
 
-    def solve(self, columns: list[Column]) -> list[Solved]:
+    def solve(self, columns: Iterable[Column]) -> Iterator[Solved]:
         """Solutions, in the order of the columns; those that miss ``tol`` say so themselves."""
+        batch: list[Column] = []
+        room = self.capacity
+        for column in columns:
+            room -= self._rows_for(column)
+            if batch and room < 0:
+                yield from self._solve_together(batch)
+                batch, room = [], self.capacity - self._rows_for(column)
+            batch.append(column)
+        if batch:
+            yield from self._solve_together(batch)
+
+    def _solve_together(self, columns: list[Column]) -> list[Solved]:
         states = [_State(c, c.theta, c.error, self._rows_for(c)) for c in columns]
         done: list[Solved | None] = [None] * len(columns)
         open_ = list(range(len(columns)))
@@ -304,7 +311,7 @@ class Solver:
 
     def _rows_for(self, column: Column) -> int:
         """How many rows the small problems of a column are to have."""
-        wanted = min(PER_FREE_ROW * column.free, LARGEST)
+        wanted = min(PER_FREE_ROW * column.free, self.largest)
         return min(max(self.least_rows, wanted), self.most_rows)
 
     def _left_out_of(self, plan: Columns) -> LeftOut:
