@@ -150,8 +150,8 @@ def test_shares_prove_labels(fit_intercept, weighted, monkeypatch) -> None:
     asked, proved = [], []
     prove = Shares.prove
 
-    def counted(self, Z, coef, value):
-        right = prove(self, Z, coef, value)
+    def counted(self, Z, coef, value, place):
+        right = prove(self, Z, coef, value, place)
         asked.append(len(right))
         proved.append(int(right.sum()))
         return right

@@ -193,9 +193,21 @@ class LeaveOut:
     def near_rows(self, which: IntArray) -> Outcome:
         """Leave out rows of the small problem, by their places in it."""
         out = _empty(len(which))
-        solve = partial(self._leave_out_near, which)
-        self._in_tiers(out, np.arange(len(which)), self._drift, solve)
+        left = np.arange(len(which))
+        if not self._want_decision:
+            whole, coef = self.solved.problem, self.solved.coef[which]
+            value = self.solved.r[which] + 1.0
+            left = self._unproved(out, whole.Z[which], coef, value, self.shares.place[which])
+        self._in_tiers(out, left, self._drift, partial(self._leave_out_near, which))
         return out
+
+    def _unproved(
+        self, out: Outcome, Z: FloatArray, coef: FloatArray, value: FloatArray, place: IntArray
+    ) -> IntArray:
+        """Enter what shares prove; the rows that are left."""
+        right = self.shares.prove(Z, coef, value, place)
+        out.how[right] = entries.PROVED
+        return np.flatnonzero(~right)
 
     def _leave_out_near(self, which: IntArray, mine: IntArray) -> Outcome:
         """Rows that are not in play join as guests."""
@@ -216,9 +228,7 @@ class LeaveOut:
         if not self._want_decision:
             theta = self.solved.theta
             value = y * (Z @ theta[:-1] + theta[-1])
-            right = self.shares.prove(Z, box * y, value)
-            out.how[right] = entries.PROVED
-            left = np.flatnonzero(~right)
+            left = self._unproved(out, Z, box * y, value, np.full(len(y), -1))
         moved = self.shares.moves(Z[left], box[left] * y[left])
         drift = min(self._drift, 1.01 * self.shares.reach(moved) + 1e-6)
         self._in_tiers(out, left, drift, partial(self._leave_out_far, Z, y, box))

@@ -1,7 +1,7 @@
 """Sharper bounds for weak regularisation: let the free rows take the left-out row's share.
 
-Let (w, b) be the full-data solution with coefficients c, and j a row at its bound that is left out.
-Take a number p >= 0, give row j the coefficient -p c_j instead of c_j, and change those of the free
+Let (w, b) be the full-data solution with coefficients c, and j a row that is left out.  Take a
+number p >= 0, give row j the coefficient -p c_j instead of c_j, and change those of the other free
 rows (r_i = 0) by any d_i that keep them in their boxes; with an intercept, sum d = (1 + p) c_j.
 All other rows still have the coefficient that goes with their margin.  With
 
@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from ..engine.leave_one_out import bordered_inverse
+from ..folds import IntArray
 from ..losses import FloatArray
 from .reduced import FREE
 from .solver import Solved
@@ -59,7 +60,7 @@ BLOCK = 2048
 
 
 class Shares:
-    """Proofs for rows at their bound, from one full-data solution.
+    """Proofs for rows with a coefficient, from one full-data solution.
 
     ``walked`` is how far b walks at most.
     """
@@ -68,6 +69,9 @@ class Shares:
         problem = solved.problem
         free = np.flatnonzero(solved.state == FREE)
         self.solved, self.spread, self.walked = solved, spread, walked
+        # Where each row of the small problem is among the free ones, or -1.
+        self.place = np.full(len(solved.state), -1, dtype=np.intp)
+        self.place[free] = np.arange(len(free))
         self.Z, coef = problem.Z[free], solved.coef[free]
         bound = problem.y[free] * problem.box[free]
         self.room_down = np.minimum(np.minimum(bound, 0.0) - coef, 0.0)
@@ -82,10 +86,10 @@ class Shares:
         self.slack = accuracy(solved, spread)
 
     def moves(self, Z: FloatArray, coef: FloatArray) -> FloatArray:
-        """How far w can move when each of these rows, at its bound, is left out: (1)."""
+        """How far w can move when each of these rows, none of them free, is left out: (1)."""
         if not len(self.Z) or not len(coef):
             return np.full(len(coef), np.inf)
-        size = self._sizes(Z, coef, MANY_ROUNDS)
+        size = self._sizes(Z, coef, np.full(len(coef), -1), MANY_ROUNDS)
         return np.sqrt((size + self.off) ** 2 + 2.0 * self.brackets)
 
     def reach(self, moved: FloatArray) -> float:
@@ -93,15 +97,20 @@ class Shares:
         spans = 2.0 if self.spread.fit_intercept else 1.0
         return float(moved.max(initial=0.0)) * spans * self.spread.radius + self.walked
 
-    def prove(self, Z: FloatArray, coef: FloatArray, value: FloatArray) -> NDArray[np.bool_]:
-        """Which of these rows, with y u = ``value``, are on the right side when left out: (2)."""
+    def prove(
+        self, Z: FloatArray, coef: FloatArray, value: FloatArray, place: IntArray
+    ) -> NDArray[np.bool_]:
+        """Which of these rows, with y u = ``value``, are on the right side when left out: (2).
+
+        ``place`` is where they are among the free rows, or -1.
+        """
         right = np.zeros(len(coef), dtype=bool)
         room = value - tolerances.TIE - self.slack
         for rounds in (FEW_ROUNDS, MANY_ROUNDS):
             todo = np.flatnonzero(~right & (room > 0))
             if not len(self.Z) or not len(todo):
                 break
-            size = self._sizes(Z[todo], (1.0 + PRESSED) * coef[todo], rounds)
+            size = self._sizes(Z[todo], (1.0 + PRESSED) * coef[todo], place[todo], rounds)
             least = 0.25 * (size + self.off) ** 2 + self.brackets
             # A little more than nothing, for rounding.
             right[todo] = (1.0 + 1e-6) * least < PRESSED * np.abs(coef[todo]) * room[todo]
@@ -115,14 +124,15 @@ class Shares:
         K.flat[:: len(K) + 1] += penalty
         return penalty, bordered_inverse(K, self.spread.fit_intercept)
 
-    def _sizes(self, Z: FloatArray, coef: FloatArray, rounds: int) -> FloatArray:
+    def _sizes(self, Z: FloatArray, coef: FloatArray, place: IntArray, rounds: int) -> FloatArray:
         """||v|| for each row, or infinity where no shares were found."""
         parts = [slice(start, start + BLOCK) for start in range(0, len(coef), BLOCK)]
-        return np.concatenate([self._block(Z[part], coef[part], rounds) for part in parts])
+        return np.concatenate([self._block(Z[p], coef[p], place[p], rounds) for p in parts])
 
-    def _block(self, Z: FloatArray, coef: FloatArray, rounds: int) -> FloatArray:
+    def _block(self, Z: FloatArray, coef: FloatArray, place: IntArray, rounds: int) -> FloatArray:
         (penalty, inverse), k = self._penalised, len(self.Z)
         intercept = self.spread.fit_intercept
+        itself = np.flatnonzero(place >= 0), place[place >= 0]  # a row takes no share of its own
         wanted = (coef[:, None] * (Z @ self.Z.T)) @ inverse[:k, :k]
         if intercept:
             wanted += np.outer(coef, inverse[:k, k])
@@ -131,9 +141,10 @@ class Shares:
             # The best shares near the last ones in the boxes, then into the boxes.
             excess += wanted + penalty * ((share - excess) @ inverse[:k, :k])
             share = np.clip(excess, self.room_down, self.room_up)
+            share[itself] = 0.0
             excess -= share
         if intercept:
-            share = self._balanced(share, coef)
+            self._balance(share, coef, itself)
         size = np.linalg.norm(coef[:, None] * Z - share @ self.Z, axis=1)
         if intercept:
             # What rounding leaves unshared could go to any row.
@@ -142,10 +153,13 @@ class Shares:
             size[lack > 1e-9 * np.abs(coef)] = np.inf
         return np.asarray(size)
 
-    def _balanced(self, share: FloatArray, coef: FloatArray) -> FloatArray:
-        """Shares that sum to the coefficient, the difference in proportion to the room left."""
+    def _balance(
+        self, share: FloatArray, coef: FloatArray, itself: tuple[IntArray, IntArray]
+    ) -> None:
+        """Make shares sum to the coefficient, by what they lack in proportion to the room left."""
         lack = coef - share.sum(axis=1)
         room = np.where(lack[:, None] > 0, self.room_up - share, self.room_down - share)
+        room[itself] = 0.0
         total = room.sum(axis=1)
         part = np.divide(lack, total, out=np.zeros_like(lack), where=total != 0)
-        return share + np.clip(part, 0.0, 1.0)[:, None] * room
+        share += np.clip(part, 0.0, 1.0)[:, None] * room
