@@ -229,8 +229,8 @@ class LeaveOut:
             theta = self.solved.theta
             value = y * (Z @ theta[:-1] + theta[-1])
             left = self._unproved(out, Z, box * y, value, np.full(len(y), -1))
-        moved = self.shares.moves(Z[left], box[left] * y[left])
-        drift = min(self._drift, 1.01 * self.shares.reach(moved) + 1e-6)
+        reach = self.shares.reach(Z[left], box[left] * y[left])
+        drift = min(self._drift, 1.01 * reach + 1e-6)
         self._in_tiers(out, left, drift, partial(self._leave_out_far, Z, y, box))
         return out
 

@@ -1,8 +1,9 @@
 """All leave-one-out folds at one C, from the full-data solution.
 
 Rows without a coefficient change nothing.  For the others the label may follow from a bound
-(``bounds.py``); if not, or if decision values are wanted, the row's coefficient is driven to zero
-(``_core/_leave_out.pyx``) with only those rows in play that the bounds do not hold in place.
+(``bounds.py``, ``shares.py``); if not, or if decision values are wanted, the row's coefficient is
+driven to zero (``_core/_leave_out.pyx``) with only those rows in play that the bounds do not hold
+in place.
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ from ..parallel import Cancelled
 from ..problem import Problem, Task
 from .bounds import Reach, Span, labels_proved, reach
 from .path import Point, StateArray, Tracker, at_knot
+from .shares import Leaving, Shares, bordered_inverse, scale_of
 
 __all__ = ["FullSolution", "LeaveOneOut"]
 
+# Shares are tried if so many rows are open for each row at a knot: they cost an inverse first.
+ENOUGH = 2
 # Folds handed to the compiled loop at a time.
 BLOCK = 256
 
@@ -97,6 +101,7 @@ class LeaveOneOut:
         left = np.ones(len(folds), dtype=bool)
         if not self.task.want_decision and self.ledger.sound(l):
             left = ~self._prove(l, bounds, folds)
+            left[left] = ~self._prove_by_shares(l, full, folds[left])
         for mine, base in self._groups(full, left & bounds.up, left & ~bounds.up):
             engine = _Engine(base, in_play(full, base, bounds, mine))
             group = folds[mine]
@@ -164,6 +169,31 @@ class LeaveOneOut:
         settled = wrong | right
         self.ledger.proved(l, folds[settled], wrong[settled])
         return settled
+
+    def _prove_by_shares(self, l: int, full: FullSolution, folds: IntArray) -> NDArray[np.bool_]:
+        """The same with the bounds that are sharp where the others are not, at some cost."""
+        problem, members = full.problem, full.members
+        if not len(members) or len(folds) < ENOUGH * len(members):
+            return np.zeros(len(folds), dtype=bool)
+        knot = full.state[members] // 2
+        top, bottom = full.levels[members, knot], full.levels[members, knot + 1]
+        missed = np.abs(full.u[members] - problem.loss.knots[members, knot])
+        gap = float(self.ledger.gap_abs[l, -1] + (top - bottom) @ missed)
+        gap += abs(float(full.coef.sum())) * float(np.abs(full.u).max())
+        who = self.task.folds.pair_rows[folds]
+        place = np.full(problem.n, -1, dtype=np.intp)
+        place[members] = np.arange(len(members))
+        K, coef, y = problem.K, full.coef[who], problem.y[who]
+        rows = Leaving(
+            coef, problem.diagonal[who], place[who], lambda some: K[np.ix_(who[some], members)]
+        )
+        room = bottom - full.coef[members], top - full.coef[members]
+        shares = Shares(K[np.ix_(members, members)], *room, problem.fit_intercept, gap)
+        # A coefficient of the other sign is one that may as well be zero.
+        value = np.where(y * coef > 0, y * full.u[who] - self._slack(l, full), -np.inf)
+        right = shares.prove(rows, value)
+        self.ledger.proved(l, folds[right], np.zeros(int(right.sum()), dtype=bool))
+        return right
 
     # ---- folds that are solved -----------------------------------------------------------------
 
@@ -275,35 +305,6 @@ class _Engine:
         return columns
 
 
-def bordered_inverse(K_MM: FloatArray, intercept: bool) -> FloatArray:
-    """The inverse of [K_MM 1; 1' 0], or of K_MM without an intercept.
-
-    A constant is added to K_MM first, which only shifts the intercept: K_MM alone may be singular.
-    """
-    size = len(K_MM)
-    if size == 0:
-        return np.zeros((0, 0))
-    constant = _scale(K_MM) if intercept else 0.0
-    inverse = np.linalg.inv(K_MM + constant)
-    inverse = 0.5 * (inverse + inverse.T)
-    if not intercept:
-        return inverse
-    ones = inverse.sum(axis=1)
-    total = ones.sum()
-    P = np.empty((size + 1, size + 1))
-    P[:size, :size] = inverse - np.outer(ones, ones) / total
-    P[:size, size] = P[size, :size] = ones / total
-    P[size, size] = constant - 1.0 / total
-    if size == 1:
-        P[0, 0] = 0.0  # exactly: one coefficient alone cannot move
-    return P
-
-
-def _scale(K_MM: FloatArray) -> float:
-    """The size of the entries; 1 where every row is the origin of a linear kernel."""
-    return float(K_MM.diagonal().max()) or 1.0
-
-
 def _independent(full: FullSolution) -> FullSolution:
     """An equal solution in which the rows at a knot are linearly independent.
 
@@ -313,8 +314,8 @@ def _independent(full: FullSolution) -> FullSolution:
     while len(members := full.members):
         K_MM = full.problem.K[np.ix_(members, members)]
         if full.problem.fit_intercept:
-            K_MM = K_MM + _scale(K_MM)
-        least = tolerances.DEPENDENT * _scale(K_MM)
+            K_MM = K_MM + scale_of(K_MM)
+        least = tolerances.DEPENDENT * scale_of(K_MM)
         _, pivots, rank, _ = lapack.dpstrf(K_MM, tol=least, lower=1)
         if rank == len(members):
             break

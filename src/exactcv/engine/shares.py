@@ -1,0 +1,219 @@
+"""Labels proved for weak regularisation: let the free rows take the left-out row's share.
+
+Let (f, b) be the full-data solution, u = f + b, with coefficients c, and j a row that is left out.
+Take a number p >= 0, give row j the coefficient -p c_j instead of c_j, and change those of the
+other free rows (the ones at a knot of their loss) by any d_i that keep them in their boxes; with an
+intercept, sum d = (1 + p) c_j.  All other rows still have a coefficient that goes with their u.
+With
+
+    v = (1 + p) c_j phi_j - sum_i d_i phi_i
+
+these coefficients belong to f - v.  For p = 0 they are feasible for the dual of the problem without
+row j, and at (f, b) the duality gap of that problem is 1/2 ||v||^2.  It is strongly convex in f, so
+its solution (f', b') has
+
+    ||f' - f|| <= ||v||.                                                                         (1)
+
+*Labels.*  Let y_j c_j > 0, and suppose row j ends up on the wrong side, y_j u'_j <= 0.  Then
+(f', b') also solves the problem with this as a constraint; p |c_j| is a multiplier for it, and the
+coefficients are feasible for that dual.  The gap between its value and the objective (of the
+problem without row j) at (f, b) is 1/2 ||v||^2 - p |c_j| y_j u_j.  By strong convexity on either
+side it is also at least
+
+    1/2 ||f' - f||^2 + 1/2 ||f' - (f - v)||^2 >= 1/4 ||v||^2.
+
+So the label is right, whatever b' does, if for any p and d
+
+    1/4 ||v||^2 < p |c_j| y_j u_j.                                                               (2)
+
+Without boxes the least ||v||^2 is (1 + p)^2 c_j^2 s, where s is the squared distance of phi_j from
+what the free rows span, and (2) with p = 1 says y_j u_j > |c_j| s.  That is the label itself as
+long as no row comes to or leaves a knot: to first order the bound is sharp.
+
+The d_i come from a few rounds of the alternating direction method of multipliers, for many rows at
+a time: any d_i in their boxes will do, good ones prove more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import tolerances
+from ..folds import IntArray
+from ..losses import FloatArray
+
+__all__ = ["Leaving", "Shares", "bordered_inverse"]
+
+# Rounds for the shares: first few, then more for the rows that are still open.
+FEW_ROUNDS, MANY_ROUNDS = 2, 10
+# Rows that miss the bound by more than this after few rounds are left to be solved.
+HOPE = 2.0
+# Weight of the boxes in the rounds, in units of the kernel's mean diagonal.
+PENALTY = 0.1
+# p of the proof: at 1/2 the bound is nearly as good as at 1, and less has to be shared out.
+PRESSED = 0.5
+# Numbers in the tables of the rows that are looked at together.
+TABLE = 500_000
+# Of the terms that ||v||^2 is the difference of, what rounding may leave.
+ROUNDING = 1e-13
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """Rows to be left out, one after the other.
+
+    coef : their coefficients.
+    own : K_jj.
+    place : where they are among the free rows, or -1.
+    cross : kernel values with the free rows, of some of them.
+    """
+
+    coef: FloatArray
+    own: FloatArray
+    place: IntArray
+    cross: Callable[[IntArray], FloatArray]
+
+
+class Shares:
+    """Proofs from one full-data solution.
+
+    Parameters
+    ----------
+    K : (k, k)
+        Kernel matrix of the free rows.
+    down, up : (k,)
+        How far their coefficients may fall (at most 0) and rise.
+    fit_intercept : bool
+    gap : float
+        By how much the duality gap may be larger than stated above, for (f, b) is not exact.
+    off : float
+        How far the f at hand is from that of the coefficients.
+    """
+
+    def __init__(
+        self,
+        K: FloatArray,
+        down: FloatArray,
+        up: FloatArray,
+        fit_intercept: bool,
+        gap: float,
+        off: float = 0.0,
+    ):
+        self.K, self.down, self.up = K, np.minimum(down, 0.0), np.maximum(up, 0.0)
+        self.fit_intercept, self.gap, self.off = fit_intercept, gap, off
+
+    def moves(self, rows: Leaving) -> FloatArray:
+        """How far f can move when each of the rows is left out: (1)."""
+        size = self._sizes(rows, np.arange(len(rows.coef)), 1.0, MANY_ROUNDS)
+        return np.sqrt((size + self.off) ** 2 + 2.0 * self.gap)
+
+    def prove(self, rows: Leaving, value: FloatArray) -> NDArray[np.bool_]:
+        """Which of the rows are on the right side when left out: (2).
+
+        ``value`` is y u, less what it may be off.
+        """
+        right = np.zeros(len(value), dtype=bool)
+        room = PRESSED * np.abs(rows.coef) * (value - tolerances.TIE)
+        todo = np.flatnonzero(room > self.gap)
+        for rounds in (FEW_ROUNDS, MANY_ROUNDS):
+            if not len(todo):
+                break
+            size = self._sizes(rows, todo, 1.0 + PRESSED, rounds)
+            # A little more than nothing, for rounding.
+            least = (1.0 + 1e-6) * (0.25 * (size + self.off) ** 2 + self.gap)
+            right[todo] = least < room[todo]
+            todo = todo[(least >= room[todo]) & (least < HOPE * room[todo])]
+        return right
+
+    def _sizes(self, rows: Leaving, which: IntArray, factor: float, rounds: int) -> FloatArray:
+        """||v|| for some of the rows, 1 + p = ``factor``; infinite where there are no shares."""
+        if not len(self.K):
+            return np.full(len(which), np.inf)
+        block = max(1, TABLE // len(self.K))
+        out = np.empty(len(which))
+        for start in range(0, len(which), block):
+            mine = which[start : start + block]
+            out[start : start + block] = self._block(
+                rows.cross(mine), rows.own[mine], factor * rows.coef[mine], rows.place[mine], rounds
+            )
+        return out
+
+    @cached_property
+    def _penalised(self) -> tuple[float, FloatArray]:
+        """The penalty, and the bordered inverse of the free rows' kernel matrix with it."""
+        K = self.K.copy()
+        penalty = PENALTY * float(np.trace(K)) / len(K) or 1.0
+        K.flat[:: len(K) + 1] += penalty
+        return penalty, bordered_inverse(K, self.fit_intercept)
+
+    def _block(
+        self, cross: FloatArray, own: FloatArray, coef: FloatArray, place: IntArray, rounds: int
+    ) -> FloatArray:
+        """||v|| where the rows share out ``coef``."""
+        (penalty, inverse), k = self._penalised, len(self.K)
+        itself = np.flatnonzero(place >= 0), place[place >= 0]  # a row takes no share of its own
+        target = coef[:, None] * cross
+        wanted = target @ inverse[:k, :k]
+        if self.fit_intercept:
+            wanted += np.outer(coef, inverse[:k, k])
+        share, excess = np.zeros_like(wanted), np.zeros_like(wanted)
+        for _ in range(rounds):
+            # The best shares near the last ones in the boxes, then into the boxes.
+            excess += wanted + penalty * ((share - excess) @ inverse[:k, :k])
+            share = np.clip(excess, self.down, self.up)
+            share[itself] = 0.0
+            excess -= share
+        lack = self._balance(share, coef, itself) if self.fit_intercept else np.zeros(len(coef))
+        first, last = coef**2 * own, np.einsum("ij,ij->i", share @ self.K, share)
+        square = first - 2.0 * np.einsum("ij,ij->i", target, share) + last
+        size = np.sqrt(np.maximum(square, 0.0) + ROUNDING * (first + last))
+        # What rounding leaves unshared could go to any free row.
+        size += lack * np.sqrt(self.K.diagonal().max())
+        size[lack > 1e-9 * np.abs(coef)] = np.inf
+        return np.asarray(size)
+
+    def _balance(
+        self, share: FloatArray, coef: FloatArray, itself: tuple[IntArray, IntArray]
+    ) -> FloatArray:
+        """Make shares sum to the coefficient, in proportion to the room left; what they lack."""
+        lack = coef - share.sum(axis=1)
+        room = np.where(lack[:, None] > 0, self.up - share, self.down - share)
+        room[itself] = 0.0
+        total = room.sum(axis=1)
+        part = np.divide(lack, total, out=np.zeros_like(lack), where=total != 0)
+        share += np.clip(part, 0.0, 1.0)[:, None] * room
+        return np.abs(coef - share.sum(axis=1))
+
+
+def bordered_inverse(K_MM: FloatArray, intercept: bool) -> FloatArray:
+    """The inverse of [K_MM 1; 1' 0], or of K_MM without an intercept.
+
+    A constant is added to K_MM first, which only shifts the intercept: K_MM alone may be singular.
+    """
+    size = len(K_MM)
+    if size == 0:
+        return np.zeros((0, 0))
+    constant = scale_of(K_MM) if intercept else 0.0
+    inverse = np.linalg.inv(K_MM + constant)
+    inverse = 0.5 * (inverse + inverse.T)
+    if not intercept:
+        return inverse
+    ones = inverse.sum(axis=1)
+    total = ones.sum()
+    P = np.empty((size + 1, size + 1))
+    P[:size, :size] = inverse - np.outer(ones, ones) / total
+    P[:size, size] = P[size, :size] = ones / total
+    P[size, size] = constant - 1.0 / total
+    if size == 1:
+        P[0, 0] = 0.0  # exactly: one coefficient alone cannot move
+    return P
+
+
+def scale_of(K_MM: FloatArray) -> float:
+    """The size of the entries; 1 where every row is the origin of a linear kernel."""
+    return float(K_MM.diagonal().max()) or 1.0
