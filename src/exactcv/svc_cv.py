@@ -92,14 +92,15 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     tol : float
         What the KKT violation and the duality gap of every solution must meet.
     random_state : int, RandomState or None
-        For an int ``cv``.
+        For an int ``cv``, and for the features of ``approx``.
     verbose : int
         Above 0: show on standard error how far the search is, as ``progress`` of
         ``exactcv.cross_validate`` does.
     approx, n_components, memory_limit :
         As in ``exactcv.cross_validate``: features that stand in for the kernel, for data whose
         kernel matrix would not fit.  Two classes, ``loss="hinge"``, accuracy as the score.  X and
-        y may then be all that ``cross_validate`` takes.
+        y may then be all that ``cross_validate`` takes.  ``random_state`` draws the features, the
+        same for every gamma.  In a fold, ``lambdas`` count rows, whatever their weights.
 
     Attributes
     ----------
@@ -495,6 +496,8 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         return mean[..., 0] if len(self.classes_) == 2 else ovo_columns(mean)
 
     def _keep_model(self, tuning: Tuning, tuned: Tuned, X: Any, keep: NDArray[np.intp]) -> None:
+        for name in ("weights_", "feature_map_"):  # of an earlier fit with approx
+            self.__dict__.pop(name, None)
         found = layout(tuned.chosen.fits, tuned.point, tuning.codes)
         self.support_ = keep[found.support].astype(np.int32)
         self.n_support_ = found.n_support
