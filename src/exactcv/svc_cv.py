@@ -378,7 +378,7 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         """Everything checked, and the rows that count."""
         n = X.shape[0]
         extra = 8 * n * X.shape[1] if sparse.issparse(X) else 0
-        check_memory(len(keep), None, extra_bytes=extra)
+        check_memory(len(keep), self.memory_limit, extra_bytes=extra)
         labels, self.classes_, codes = inputs.encode_labels(y[keep], len(keep))
         if len(self.classes_) < 2:
             raise InputError(

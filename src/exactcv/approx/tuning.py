@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,7 @@ class Rows:
         cv = model.cv
         if not (isinstance(cv, LeaveOneOut) or (isinstance(cv, str) and cv == "loo")):
             split_with = {} if groups is None else {"groups": groups}
-            cv, groups = _pairs(model._folds(X, y, keep, n, split_with)), None
+            cv, groups = SameFolds(model._folds(X, y, keep, n, split_with)), None
         return cls(X, y, weight, groups, cv, seed, None if len(keep) == n else keep, n)
 
     @property
@@ -101,7 +102,7 @@ def _seed(model: SVCCV) -> int:
 def _same_each_time(model: SVCCV, seed: int) -> Any:
     """``cv`` for rows that are not in memory, so that every gamma gets the same folds."""
     cv = model.cv
-    if cv is None or (isinstance(cv, numbers.Integral) and cv >= 2):
+    if cv is None or (isinstance(cv, numbers.Integral) and int(cv) >= 2):
         shuffle = model.random_state is not None
         return StratifiedKFold(
             5 if cv is None else int(cv), shuffle=shuffle, random_state=seed if shuffle else None
@@ -111,14 +112,20 @@ def _same_each_time(model: SVCCV, seed: int) -> Any:
     return list(cv)
 
 
-def _pairs(folds: Folds) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """As ``cross_validate`` takes them: the training part is what is not left out."""
-    pairs = []
-    for left_out, test in zip(folds.left_out, folds.test, strict=True):
-        train = np.ones(folds.n, dtype=bool)
-        train[left_out] = False
-        pairs.append((np.flatnonzero(train), test))
-    return pairs
+@dataclass(frozen=True)
+class SameFolds:
+    """Folds that were made before, as a splitter; the training part is what is not left out.
+
+    A list of pairs would hold nearly all rows once for each fold.
+    """
+
+    folds: Folds
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
+        for left_out, test in zip(self.folds.left_out, self.folds.test, strict=True):
+            train = np.ones(self.folds.n, dtype=bool)
+            train[left_out] = False
+            yield np.flatnonzero(train), test
 
 
 # --- one gamma ------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from ..kernels import Kernel
 from ..one_vs_one import PairFit
 from ..tuning import Curve
 
-__all__ = ["CurveFiles", "RunFolder", "describe"]
+__all__ = ["CurveFiles", "RunFolder", "describe", "settings_in"]
 
 RUN = "run.json"
 UNFINISHED = "unfinished"
@@ -45,6 +45,19 @@ def describe(data: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     run = {"data": data, "settings": settings, "versions": versions}
     text = json.dumps(run, sort_keys=True, ensure_ascii=False)
     return {"fingerprint": hashlib.sha256(text.encode()).hexdigest()} | run
+
+
+def settings_in(path: Path) -> tuple[dict[str, Any] | None, bool]:
+    """The settings of the run in a folder, and whether it is finished; None if there is none.
+
+    What cannot be read is left for ``RunFolder`` to complain of.
+    """
+    try:
+        found = json.loads((path / RUN).read_text(encoding="utf-8"))
+        settings, status = found["settings"], found["status"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None, False
+    return (settings, status == "done") if isinstance(settings, dict) else (None, False)
 
 
 class RunFolder:
@@ -192,8 +205,10 @@ class CurveFiles:
         return curve
 
     def save(self, number: int, curve: Curve | ApproxCurve) -> None:
-        exact = isinstance(curve, Curve)
-        tree = _curve_tree(curve) if exact else feature_maps.curve_tree(curve)
+        if isinstance(curve, ApproxCurve):
+            tree = feature_maps.curve_tree(curve)
+        else:
+            tree = _curve_tree(curve)
         arrays.write(self._path(number), "curve", tree | {"fingerprint": self.fingerprint})
 
     @property

@@ -51,12 +51,16 @@ class TuneSettings:
     probability: bool = False
     method: str = "exact"
     tol: float = 1e-8
-    approx: str | None = None
+    approx: str | None = "auto"  # None once the exact kernel has been settled on
+    components: int | None = None
 
     def record(self) -> dict[str, Any]:
         """Plain values, for ``run.json``."""
         pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in pairs}
+        found = {name: list(v) if isinstance(v, tuple) else v for name, v in pairs}
+        if self.components is None:
+            del found["components"]  # exact runs are the same with and without this option
+        return found
 
     def command(self, file: str) -> str:
         """A command that asks for the same."""
@@ -89,6 +93,29 @@ class TuneSettings:
         if isinstance(gammas, int):
             around(1.0, gammas)
         read_scoring(self.scoring)
+        if self.approx in ("rff", "nystroem"):
+            conflict = self.approx_conflict(self.approx)
+            if conflict is not None:
+                raise InputError(f"--approx {self.approx} does not go with {conflict}")
+        elif self.approx == "none" and self.components is not None:
+            raise InputError("--components is for --approx rff and nystroem, not for none")
+
+    def approx_conflict(self, approx: str) -> str | None:
+        """What an approximate kernel does not go with, whatever the data are."""
+        from ..approx.features import RANDOM_FEATURE_KERNELS
+
+        if approx == "rff" and self.kernel not in RANDOM_FEATURE_KERNELS:
+            return (
+                f"--kernel {self.kernel}: {' and '.join(RANDOM_FEATURE_KERNELS)} have random "
+                "features; --approx nystroem takes any kernel"
+            )
+        if self.scoring not in (None, "accuracy"):
+            return f"--scoring {self.scoring}: its points are judged by their error"
+        if self.method != "exact":
+            return f"--method {self.method}: it has a method of its own"
+        if self.loss != "hinge":
+            return f"--loss {self.loss}: it has the hinge loss"
+        return None
 
     def folds(self) -> Any:
         """``cv`` for ``SVCCV``; groups are kept together by scikit-learn's splitters."""
