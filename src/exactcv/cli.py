@@ -189,7 +189,7 @@ def _wanted(progress: bool | None) -> bool:
     "--Cs",
     "cs",
     metavar="LIST",
-    help="0.1,1,10 or FROM:TO:COUNT (log scale). Default: 1e-3:1e3:25.",
+    help="0.1,1,10 or FROM:TO:COUNT (log scale). Default: 1e-3:1e3:25; 1e-4:1:25 with --approx.",
 )
 @click.option(
     "--lambdas",

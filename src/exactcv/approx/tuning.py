@@ -37,12 +37,14 @@ __all__ = ["ApproxCurve", "Rows", "curve", "left_out_values"]
 class Rows:
     """The rows that count, and what is the same for every gamma.
 
-    ``weight`` is None if every row counts once.  ``keep`` are the places of these rows among all
-    ``n``, None if they are all there.
+    ``y`` and ``sample_weight`` may be names of columns of X; ``weight`` are the numbers, None if
+    every row counts once.  ``keep`` are the places of these rows among all ``n``, None if they are
+    all there.
     """
 
     X: Any
     y: Any
+    sample_weight: Any
     weight: FloatArray | None
     groups: Any
     cv: Any
@@ -53,11 +55,11 @@ class Rows:
     @classmethod
     def of(cls, model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
         """Folds and seed are settled here, once: all gammas see the same folds and features."""
-        weight = _weights(X, sample_weight)
+        weight = _weights(X, y, sample_weight)
         seed = _seed(model)
         if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
-            n = None if weight is None else len(weight)
-            return cls(X, y, weight, groups, _same_each_time(model, seed), seed, None, n)
+            n, cv = None if weight is None else len(weight), _same_each_time(model, seed)
+            return cls(X, y, sample_weight, weight, groups, cv, seed, None, n)
         n = X.shape[0]
         groups = inputs.read_groups(groups, n)
         keep = np.arange(n)
@@ -70,7 +72,7 @@ class Rows:
         if not (isinstance(cv, LeaveOneOut) or (isinstance(cv, str) and cv == "loo")):
             split_with = {} if groups is None else {"groups": groups}
             cv, groups = SameFolds(model._folds(X, y, keep, n, split_with)), None
-        return cls(X, y, weight, groups, cv, seed, None if len(keep) == n else keep, n)
+        return cls(X, y, weight, weight, groups, cv, seed, None if len(keep) == n else keep, n)
 
     @property
     def uneven(self) -> bool:
@@ -78,14 +80,19 @@ class Rows:
         return self.weight is not None and not (self.weight == self.weight[0]).all()
 
 
-def _weights(X: Any, sample_weight: Any) -> FloatArray | None:
+def _weights(X: Any, y: Any, sample_weight: Any) -> FloatArray | None:
     if sample_weight is None:
         return None
-    if isinstance(sample_weight, str):
-        source = open_source(X, [sample_weight], Options().chunk_rows)
-        sample_weight = source.column(sample_weight)
-    given = np.asarray(as_local(sample_weight))
+    given = np.asarray(_local(X, sample_weight, y))
     return inputs.read_sample_weight(given, len(given) if given.ndim else 0)
+
+
+def _local(X: Any, wanted: Any, other: Any) -> Any:
+    """Values that may be a column of X or a Dask collection; ``other`` may be a column too."""
+    if not isinstance(wanted, str):
+        return as_local(wanted)
+    columns = [name for name in (wanted, other) if isinstance(name, str)]
+    return open_source(X, columns, Options().chunk_rows).column(wanted)
 
 
 def _seed(model: SVCCV) -> int:
@@ -257,8 +264,8 @@ def _run(
         **grid,
         cv=rows.cv,
         groups=rows.groups,
-        sample_weight=rows.weight,
-        class_weight=model.class_weight,
+        sample_weight=rows.sample_weight,
+        class_weight=_class_weight(model, rows),
         fit_intercept=model.fit_intercept,
         output=output,
         n_jobs=model.n_jobs,
@@ -269,6 +276,17 @@ def _run(
         n_components=model.n_components,
         memory_limit=model.memory_limit,
     )
+
+
+def _class_weight(model: SVCCV, rows: Rows) -> Any:
+    """ "balanced" by weight, as in ``SVCCV``; ``cross_validate`` would count rows."""
+    if not (isinstance(model.class_weight, str) and rows.uneven and rows.weight is not None):
+        return model.class_weight
+    labels = _local(rows.X, rows.y, rows.sample_weight)
+    _, classes, codes = inputs.encode_labels(labels, len(rows.weight))
+    counts = np.bincount(codes, weights=rows.weight)
+    factors = inputs.class_factors(model.class_weight, counts, classes)
+    return dict(zip(classes.tolist(), factors.tolist(), strict=True))
 
 
 def _error_and_se(result: CVResult, rows: Rows) -> tuple[FloatArray, FloatArray]:

@@ -11,9 +11,19 @@ import numpy as np
 from ..bandwidth import GAMMA_RULES
 from ..exceptions import InputError
 
-__all__ = ["DEFAULT_CS", "TuneSettings", "around", "parse_class_weight", "parse_grid"]
+__all__ = [
+    "DEFAULT_APPROX_CS",
+    "DEFAULT_CS",
+    "TuneSettings",
+    "around",
+    "parse_class_weight",
+    "parse_grid",
+]
 
 DEFAULT_CS = "1e-3:1e3:25"
+# With m features the folds of a large C take long, and there is seldom something to gain: few
+# features regularise by themselves, and the more rows there are the less C matters.
+DEFAULT_APPROX_CS = "1e-4:1:25"
 DEFAULT_GAMMAS = 5
 MOST_POINTS = 10_000
 
@@ -106,15 +116,15 @@ class TuneSettings:
 
         if approx == "rff" and self.kernel not in RANDOM_FEATURE_KERNELS:
             return (
-                f"--kernel {self.kernel}: {' and '.join(RANDOM_FEATURE_KERNELS)} have random "
-                "features; --approx nystroem takes any kernel"
+                f"--kernel {self.kernel} (only {' and '.join(RANDOM_FEATURE_KERNELS)} have random "
+                "features; --approx nystroem takes any kernel)"
             )
         if self.scoring not in (None, "accuracy"):
-            return f"--scoring {self.scoring}: its points are judged by their error"
+            return f"--scoring {self.scoring} (its points are judged by their error)"
         if self.method != "exact":
-            return f"--method {self.method}: it has a method of its own"
+            return f"--method {self.method} (it has a method of its own)"
         if self.loss != "hinge":
-            return f"--loss {self.loss}: it has the hinge loss"
+            return f"--loss {self.loss} (it has the hinge loss)"
         return None
 
     def folds(self) -> Any:
@@ -138,7 +148,8 @@ class TuneSettings:
         if self.lambdas is not None:
             count = _whole(self.lambdas)
             return {"lambdas": parse_grid("--lambdas", self.lambdas) if count is None else count}
-        return {"Cs": parse_grid("--Cs", DEFAULT_CS if self.cs is None else self.cs)}
+        default = DEFAULT_APPROX_CS if self.approx in ("rff", "nystroem") else DEFAULT_CS
+        return {"Cs": parse_grid("--Cs", default if self.cs is None else self.cs)}
 
     def gamma_grid(self) -> list[float | str] | int:
         """Gammas that were named, or how many there shall be around the median rule."""
