@@ -189,12 +189,13 @@ def _wanted(progress: bool | None) -> bool:
     "--Cs",
     "cs",
     metavar="LIST",
-    help="0.1,1,10 or FROM:TO:COUNT (log scale). Default: 1e-3:1e3:25; 1e-4:1:25 with --approx.",
+    help="0.1,1,10 or FROM:TO:COUNT (log scale). Default: 1e-3:1e3:25.",
 )
 @click.option(
     "--lambdas",
     metavar="LIST",
-    help="Instead of --Cs; a single number N is the papers' grid of N values.",
+    help="Instead of --Cs; a single number N is the papers' grid of N values. Default with "
+    "features in place of the kernel: 0.1:2e-5:25.",
 )
 @click.option("--degree", type=int, default=3, show_default=True, help="Of the poly kernel.")
 @click.option("--coef0", type=float, default=0.0, show_default=True, help="Of poly and sigmoid.")

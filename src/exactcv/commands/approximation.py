@@ -2,8 +2,8 @@
 
 Left to itself, ``tune`` takes the exact kernel if its matrix fits, else Nystroem features: they
 exist for every kernel that the command line offers, random Fourier features for two of them only,
-and they are the more accurate at the same number of components, for their landmarks are rows of
-the data and so lie where the data are (measured in benchmarks/RESULTS_approx.md).
+and they are the more accurate at the same number of components (on the simulation of the
+consolidated-CV paper, too), for their landmarks are rows of the data and so lie where the data are.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from ..bandwidth import GAMMA_RULES
 from ..exceptions import InputError
 
 __all__ = [
-    "DEFAULT_APPROX_CS",
     "DEFAULT_CS",
+    "DEFAULT_LAMBDAS",
     "TuneSettings",
     "around",
     "parse_class_weight",
@@ -21,9 +21,9 @@ __all__ = [
 ]
 
 DEFAULT_CS = "1e-3:1e3:25"
-# With m features the folds of a large C take long, and there is seldom something to gain: few
-# features regularise by themselves, and the more rows there are the less C matters.
-DEFAULT_APPROX_CS = "1e-4:1:25"
+# With an approximate kernel there are many rows, and what a lambda does to (1/n) sum L + lambda
+# ||f||^2 hardly depends on how many; the same C = 1 / (2 n lambda) would regularise ever less.
+DEFAULT_LAMBDAS = "0.1:2e-5:25"
 DEFAULT_GAMMAS = 5
 MOST_POINTS = 10_000
 
@@ -148,8 +148,9 @@ class TuneSettings:
         if self.lambdas is not None:
             count = _whole(self.lambdas)
             return {"lambdas": parse_grid("--lambdas", self.lambdas) if count is None else count}
-        default = DEFAULT_APPROX_CS if self.approx in ("rff", "nystroem") else DEFAULT_CS
-        return {"Cs": parse_grid("--Cs", default if self.cs is None else self.cs)}
+        if self.cs is None and self.approx in ("rff", "nystroem"):
+            return {"lambdas": parse_grid("--lambdas", DEFAULT_LAMBDAS)}
+        return {"Cs": parse_grid("--Cs", DEFAULT_CS if self.cs is None else self.cs)}
 
     def gamma_grid(self) -> list[float | str] | int:
         """Gammas that were named, or how many there shall be around the median rule."""
