@@ -195,7 +195,7 @@ def _wanted(progress: bool | None) -> bool:
     "--lambdas",
     metavar="LIST",
     help="Instead of --Cs; a single number N is the papers' grid of N values. Default with "
-    "features in place of the kernel: 0.1:2e-5:25.",
+    "features in place of the kernel: 0.1:1e-4:16.",
 )
 @click.option("--degree", type=int, default=3, show_default=True, help="Of the poly kernel.")
 @click.option("--coef0", type=float, default=0.0, show_default=True, help="Of poly and sigmoid.")
@@ -262,10 +262,14 @@ def tune(
     settings = TuneSettings(**options)
     try:
         settings.check()
+    except ExactCVError as error:
+        raise click.UsageError(str(error)) from error
+    try:
         if memory_limit is not None:
             parse_bytes(memory_limit)
     except ExactCVError as error:
-        raise click.UsageError(str(error)) from error
+        what = f"--memory-limit {memory_limit} is not understood: write 500MB, 2GB or 1.5GiB"
+        raise click.UsageError(what) from error
     run(
         file,
         settings,

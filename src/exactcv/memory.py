@@ -34,7 +34,7 @@ def parse_bytes(limit: int | float | str) -> int:
         match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([kmgt]?)(i?)b?\s*", limit, re.IGNORECASE)
         if match is None:
             raise InputError(
-                f"the memory limit {limit!r} is not understood; write bytes or a string such as "
+                f"memory_limit={limit!r} is not understood; write bytes or a string such as "
                 "'500MB', '2GB', '1.5GiB'"
             )
         number, unit, binary = match[1], match[2].lower(), match[3]
