@@ -102,6 +102,13 @@ def test_weights_count_as_in_the_exact_model(data: Any, cv: Any, grid: dict[str,
     assert (model._overview().left_out.row == np.flatnonzero(weight)).all() or cv == 5
 
 
+def test_the_kernel_is_complained_of_once(data: Any) -> None:
+    X, y = data
+    with pytest.warns(exactcv.NotPSDWarning) as said:
+        model_of(kernel="sigmoid", gamma=0.5, n_components=60, probability=True).fit(X, y)
+    assert len(said) == 1
+
+
 def test_folds_and_features_are_drawn_once(data: Any) -> None:
     """With no random_state, or a generator of folds, every gamma still sees the same."""
     X, y = data
@@ -174,6 +181,11 @@ def test_precomputed_kernels_and_three_classes_are_refused(data: Any) -> None:
         model_of().fit(X, np.arange(150) % 3)
     with pytest.raises(exactcv.ExactCVError, match="two classes, got 1"):
         model_of().fit(X, np.zeros(150))
+    some = np.arange(150) % 3
+    with pytest.raises(exactcv.ExactCVError, match=r"one class only, .* with positive weight"):
+        model_of().fit(X, some, sample_weight=some == 1)
+    two = model_of().fit(X, some, sample_weight=(some != 1).astype(float))
+    assert two.classes_.tolist() == [0, 2]
 
 
 def test_files_and_memory_limits(data: Any, tmp_path: Path) -> None:

@@ -26,9 +26,9 @@ __all__ = ["decision_values", "fit_approximately"]
 def fit_approximately(model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
     """Cross-validate every gamma with an approximate kernel and keep the best point."""
     start = perf_counter()
-    _check(model, y)
     gammas = _gammas(model)
     rows = Rows.of(model, X, y, sample_weight, groups)
+    _check(model, rows)
     wants_values = model.probability or model._wants_values
     curves: list[ApproxCurve] = []
     with job(bool(model.verbose), len(gammas) + wants_values) as progress:
@@ -47,29 +47,31 @@ def fit_approximately(model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: 
         _keep(model, rows, curves, wants_values, progress, start)
 
 
-def refused(model: SVCCV, n_classes: int) -> str | None:
-    """What of the settings an approximate kernel does not go with, and what to do instead."""
-    if n_classes > 2:
-        return (
-            f"separates two classes, y has {n_classes}; wrap it in "
-            "sklearn.multiclass.OneVsOneClassifier"
-        )
-    given = {
+def _check(model: SVCCV, rows: Rows) -> None:
+    """What an approximate kernel does not go with is refused, with what to do instead."""
+    refused = {
         f"scoring={model.scoring!r}": model.scoring not in (None, "accuracy"),
         f"method={model.method!r}": model.method != "exact",
         f"loss={model.loss!r}": model.loss != "hinge",
     }
-    for what, is_given in given.items():
-        if is_given:
-            return f"does not go with {what}; leave it out, or use approx=None"
-    return None
-
-
-def _check(model: SVCCV, y: Any) -> None:
-    # Labels may also be the name of a column, which is checked when it is read.
-    problem = refused(model, 2 if isinstance(y, str) else len(np.unique(y)))
-    if problem is not None:
-        raise UnsupportedError(f"SVCCV(approx={model.approx!r}) {problem}")
+    for what, given in refused.items():
+        if given:
+            raise UnsupportedError(
+                f"SVCCV(approx={model.approx!r}) does not go with {what}; leave it out, or use "
+                "approx=None"
+            )
+    # Labels may also be the name of a column; then they are counted when it is read.
+    classes = np.unique(rows.y)
+    if len(classes) > 2:
+        raise UnsupportedError(
+            f"SVCCV(approx={model.approx!r}) separates two classes, y has {len(classes)}; wrap it "
+            "in sklearn.multiclass.OneVsOneClassifier"
+        )
+    if len(classes) == 1 and rows.keep is not None:
+        raise InputError(
+            f"y has one class only, {classes[0]!r}, among the rows with positive weight; a "
+            "classifier needs rows of two classes or more"
+        )
 
 
 def _gammas(model: SVCCV) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from sklearn.utils import check_random_state
 
 from .. import inputs
 from ..certificate import Certificate
-from ..exceptions import InputError
+from ..exceptions import InputError, NotPSDWarning
 from ..folds import Folds
 from ..losses import FloatArray
 from ..overview import LeftOutRows, Overview, of_result
@@ -211,7 +212,9 @@ def left_out_values(
     (grid, _), point = _grid(model, rows), chosen.overview.chosen[1]
     values = {name: value[point : point + 1] for name, value in _explicit(grid, chosen).items()}
     gamma = "median" if chosen.gamma is None else chosen.gamma
-    result = _run(model, rows, gamma, values, "decision", progress)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPSDWarning)  # it has been said
+        result = _run(model, rows, gamma, values, "decision", progress)
     assert result.pair_decision is not None
     weight = np.ones(len(result.test_row))
     if rows.weight is not None:
