@@ -188,6 +188,23 @@ def test_precomputed_kernels_and_three_classes_are_refused(data: Any) -> None:
     assert two.classes_.tolist() == [0, 2]
 
 
+def test_dask_collections(data: Any) -> None:
+    da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    X, y = data
+    weight = np.tile([1.0, 2.0, 0.5], 50)
+    common = {"class_weight": "balanced", "probability": True}
+    local = model_of(**common).fit(X, y, sample_weight=weight)
+    frame = pandas.DataFrame(X, columns=list("abcd")).assign(y=y, w=weight)
+    for source in (
+        [da.from_array(values, chunks=(60, *values.shape[1:])) for values in (X, y, weight)],
+        [dd.from_pandas(frame, npartitions=3), "y", "w"],
+    ):
+        model = model_of(**common).fit(source[0], source[1], sample_weight=source[2])
+        np.testing.assert_array_equal(model.cv_results_["error"], local.cv_results_["error"])
+        np.testing.assert_allclose(model.predict_proba(X), local.predict_proba(X), atol=1e-8)
+
+
 def test_files_and_memory_limits(data: Any, tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

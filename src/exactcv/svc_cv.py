@@ -263,7 +263,8 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
 
         if params:
             raise InputTypeError(f"with approx, fit() does not take {sorted(params)}")
-        if isinstance(X, (np.ndarray, list)) or sparse.issparse(X) or hasattr(X, "iloc"):
+        frame = hasattr(X, "iloc") and not hasattr(X, "dask")
+        if frame or isinstance(X, (np.ndarray, list)) or sparse.issparse(X):
             X, y = self._read_rows(X, y)
         fit_approximately(self, X, y, sample_weight, groups)
         return self

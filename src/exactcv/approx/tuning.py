@@ -60,7 +60,7 @@ class Rows:
         seed = _seed(model)
         if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
             n, cv = None if weight is None else len(weight), _same_each_time(model, seed)
-            return cls(X, y, sample_weight, weight, groups, cv, seed, None, n)
+            return cls(X, as_local(y), sample_weight, weight, groups, cv, seed, None, n)
         n = X.shape[0]
         groups = inputs.read_groups(groups, n)
         keep = np.arange(n)
