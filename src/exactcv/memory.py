@@ -100,15 +100,18 @@ def check_memory(
     short = shortage(n, memory_limit, extra_bytes)
     if short is not None:
         raise MemoryLimitError(
-            f"{short}; use fewer rows or raise memory_limit, or let features stand in for the "
-            "kernel: approx='rff' or 'nystroem'"
+            f"{short} or raise memory_limit, or let features stand in for the kernel: approx='rff' "
+            "or 'nystroem'"
         )
 
 
 def shortage(
     n: int, memory_limit: int | float | str | None = None, extra_bytes: int = 0
 ) -> str | None:
-    """Why an n x n kernel and what goes with it will not fit, in words; None if it will."""
+    """Why an n x n kernel and what goes with it will not fit, and how many rows would.
+
+    None if it will; the words are for callers to go on with what else to do.
+    """
     need = _TIMES_KERNEL * 8 * n * n + extra_bytes
     if memory_limit is not None:
         limit: int | None = parse_bytes(memory_limit)
@@ -120,7 +123,7 @@ def shortage(
     fitting = int((limit / (8 * _TIMES_KERNEL)) ** 0.5)
     return (
         f"the kernel matrix of {n} rows takes {matrix_size(n)} and the whole run about "
-        f"{_readable(need)}, but {source} {_readable(limit)}, enough for about {fitting} rows"
+        f"{_readable(need)}, but {source} {_readable(limit)}; use at most about {fitting} rows"
     )
 
 

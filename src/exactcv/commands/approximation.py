@@ -67,17 +67,16 @@ def choose_kernel(
         return Choice(replace(settings, approx=None, components=None), said)
     if settings.approx == "none" or kept:
         raise MemoryLimitError(
-            f"{short}; raise --memory-limit, use fewer rows, or let features stand in for the "
-            "kernel: --approx nystroem or rff"
-            + (" (the run in --out has the exact one)" if kept else "")
+            f"{short} or raise --memory-limit, or let features stand in for the kernel: --approx "
+            "nystroem or rff" + (" (the run in --out has the exact one)" if kept else "")
         )
     conflict = settings.approx_conflict("nystroem")
     if n_classes > 2:
         conflict = f"{n_classes} classes"
     if conflict is not None:
         raise MemoryLimitError(
-            f"{short}; an approximate kernel would fit but does not go with {conflict}: use fewer "
-            "rows or raise --memory-limit"
+            f"{short} or raise --memory-limit; an approximate kernel would fit but does not go with "
+            f"{conflict}"
         )
     made = _approximate(settings, "nystroem", n)
     return Choice(made, _chosen(made, n))
