@@ -75,8 +75,8 @@ def choose_kernel(
         conflict = f"{n_classes} classes"
     if conflict is not None:
         raise MemoryLimitError(
-            f"{short} or raise --memory-limit; an approximate kernel would fit but does not go with "
-            f"{conflict}"
+            f"{short} or raise --memory-limit; an approximate kernel would fit but does not go "
+            f"with {conflict}"
         )
     made = _approximate(settings, "nystroem", n)
     return Choice(made, _chosen(made, n))
