@@ -237,7 +237,7 @@ def test_without_pyarrow_the_extra_is_named(
         (["--target", "y", "--weight", "y"], 1, "is the target"),
         (["--target", "y", "--weight", "a"], 1, "missing or negative"),
         (["--target", "a"], 1, "different real numbers"),
-        (["--target", "y", "--approx", "rff"], 1, "--approx rff is not offered"),
+        (["--target", "y", "--approx", "fourier"], 2, "'fourier'"),
     ],
 )
 def test_errors_are_one_line(

@@ -205,6 +205,17 @@ def test_ties_are_neither_class() -> None:
     assert "predicted neither" in Reader(render(Page(overview=overview(flat)))).words
 
 
+def test_approximate_kernels_are_named_and_come_again() -> None:
+    X, y = exactcv.datasets.make_mixture(60, 3, random_state=1)
+    result = exactcv.cross_validate(X, y, approx="rff", n_components=7, lambdas=4, random_state=5)
+    read = Reader(render(Page(overview=overview(result))))
+    assert "approximate kernel (rff, 7 components); the rest is exact for it" in read.words
+    names: dict[str, Any] = {"X": X, "y": y, "seed": 5}
+    exec("".join(read.text["code"]), names)
+    np.testing.assert_array_equal(names["result"].error, result.error)
+    np.testing.assert_allclose(names["result"].weights, result.weights)
+
+
 def test_the_code_gives_the_same_result(runs: list[exactcv.CVResult]) -> None:
     read = Reader(render(Page(overview=overview(runs[1]))))
     code = "".join(read.text["code"])

@@ -140,7 +140,11 @@ def _wanted(progress: bool | None) -> bool:
     metavar="loo|K",
     help="Leave-one-out, or K stratified folds.",
 )
-@click.option("--seed", type=int, help="Shuffle the rows before they are cut into K folds.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    help="Shuffle the rows before they are cut into K folds; also draws the features of --approx.",
+)
 @click.option("--groups", metavar="COLUMN", help="Rows of one group are left out together.")
 @click.option("--weight", metavar="COLUMN", help="How many rows each row counts for.")
 @click.option("--id", metavar="COLUMN", help="Names of the rows; not a feature.")
@@ -190,7 +194,8 @@ def _wanted(progress: bool | None) -> bool:
 @click.option(
     "--lambdas",
     metavar="LIST",
-    help="Instead of --Cs; a single number N is the papers' grid of N values.",
+    help="Instead of --Cs; a single number N is the papers' grid of N values. Default with "
+    "features in place of the kernel: 0.1:1e-4:16.",
 )
 @click.option("--degree", type=int, default=3, show_default=True, help="Of the poly kernel.")
 @click.option("--coef0", type=float, default=0.0, show_default=True, help="Of poly and sigmoid.")
@@ -210,7 +215,22 @@ def _wanted(progress: bool | None) -> bool:
     "--tol", type=float, default=1e-8, show_default=True, help="What every solution must meet."
 )
 @click.option(
-    "--approx", type=click.Choice(["rff", "nystroem"]), hidden=True, help="Low-rank kernels."
+    "--approx",
+    type=click.Choice(["auto", "none", "rff", "nystroem"]),
+    default="auto",
+    show_default=True,
+    help="Features in place of the kernel; auto: nystroem if the kernel matrix would not fit.",
+)
+@click.option(
+    "--components",
+    type=click.IntRange(1),
+    metavar="M",
+    help="How many features --approx takes. Default: 200.",
+)
+@click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    help="Memory to stay within, as 2GB. Default: what the system has.",
 )
 @click.option(
     "--n-jobs",
@@ -221,7 +241,14 @@ def _wanted(progress: bool | None) -> bool:
 )
 @_progress
 @_read_options
-def tune(file: Path, out: Path | None, n_jobs: int, progress: bool | None, **options: Any) -> None:
+def tune(
+    file: Path,
+    out: Path | None,
+    n_jobs: int,
+    memory_limit: str | None,
+    progress: bool | None,
+    **options: Any,
+) -> None:
     """Tune an SVM on the table FILE (CSV, Parquet or svmlight; .gz .bz2 .xz too).
 
     Cross-validates every C and gamma exactly and keeps the best model. Features are standardised;
@@ -230,13 +257,28 @@ def tune(file: Path, out: Path | None, n_jobs: int, progress: bool | None, **opt
     """
     from .commands.settings import TuneSettings
     from .commands.tune import tune as run
+    from .memory import parse_bytes
 
     settings = TuneSettings(**options)
     try:
         settings.check()
     except ExactCVError as error:
         raise click.UsageError(str(error)) from error
-    run(file, settings, out=out, n_jobs=n_jobs, progress=_wanted(progress), say=click.echo)
+    try:
+        if memory_limit is not None:
+            parse_bytes(memory_limit)
+    except ExactCVError as error:
+        what = f"--memory-limit {memory_limit} is not understood: write 500MB, 2GB or 1.5GiB"
+        raise click.UsageError(what) from error
+    run(
+        file,
+        settings,
+        out=out,
+        n_jobs=n_jobs,
+        memory_limit=memory_limit,
+        progress=_wanted(progress),
+        say=click.echo,
+    )
 
 
 @cli.command(epilog=EPILOG, short_help="Predict the rows of a table with a tuned model.")

@@ -244,6 +244,8 @@ def _certificate(it: Overview) -> Markup:
         ("solutions that miss it", it.unresolved),
         ("kernel matrix", "positive semidefinite" if it.convex else "NOT positive semidefinite"),
     ]
+    if it.approx is not None:
+        rows.append(("kernel", f"approximate kernel ({it.approx}); the rest is exact for it"))
     text = (
         "Every solution, of all rows and of every fold that was solved, was checked from its "
         "coefficients alone, not by the solver that found it; labels that were not computed "
@@ -347,11 +349,15 @@ def reproducing_code(it: Overview) -> str:
         settings.insert(0, f"kernel={it.kernel!r}")
     if gammas:
         settings.append(f"gamma={gammas[0]!r}" if len(gammas) == 1 else f"gamma={gammas!r}")
+    if it.approx is not None:
+        approx, count = it.approx.split(", ")
+        settings.append(f"approx={approx!r}, n_components={count.split()[0]}, random_state=seed")
     settings.append('cv="loo"' if it.leave_one_out else "cv=folds")
     for key, default in (("method", "exact"), ("loss", "hinge"), ("fit_intercept", True)):
         if getattr(it, key) != default:
             settings.append(f"{key}={getattr(it, key)!r}")
     given = "# X, y: the data" + ("" if it.leave_one_out else "; folds: the splitter that was used")
+    given += "" if it.approx is None else "; seed: the random_state"
     several = len(gammas) > 1 or len(it.classes) > 2
     call = "exactcv.SVCCV(" if several else "exactcv.cross_validate(\n    X, y,"
     body = "".join(f"\n    {setting}," for setting in settings)

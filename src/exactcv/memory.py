@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .exceptions import InputError, InputTypeError, MemoryLimitError
 
-__all__ = ["available_memory", "check_memory", "parse_bytes"]
+__all__ = ["available_memory", "check_memory", "matrix_size", "parse_bytes", "shortage"]
 
 # Kernel matrix, the methods' factors and workspaces, the left-out coefficients: measured peak.
 _TIMES_KERNEL = 3
@@ -97,21 +97,39 @@ def check_memory(
     Traceback (most recent call last):
     exactcv.exceptions.MemoryLimitError: the kernel matrix of 100000 rows takes 80.0 GB ...
     """
-    kernel = 8 * n * n
-    need = _TIMES_KERNEL * kernel + extra_bytes
+    short = shortage(n, memory_limit, extra_bytes)
+    if short is not None:
+        raise MemoryLimitError(
+            f"{short} or raise memory_limit, or let features stand in for the kernel: approx='rff' "
+            "or 'nystroem'"
+        )
+
+
+def shortage(
+    n: int, memory_limit: int | float | str | None = None, extra_bytes: int = 0
+) -> str | None:
+    """Why an n x n kernel and what goes with it will not fit, and how many rows would.
+
+    None if it will; the words are for callers to go on with what else to do.
+    """
+    need = _TIMES_KERNEL * 8 * n * n + extra_bytes
     if memory_limit is not None:
         limit: int | None = parse_bytes(memory_limit)
-        source = "memory_limit is"
+        source = "the memory limit is"
     else:
         limit, source = available_memory(), "the memory available is"
     if limit is None or need <= limit:
-        return
+        return None
     fitting = int((limit / (8 * _TIMES_KERNEL)) ** 0.5)
-    raise MemoryLimitError(
-        f"the kernel matrix of {n} rows takes {_readable(kernel)} and the whole run about "
-        f"{_readable(need)}, but {source} {_readable(limit)}; use at most about {fitting} rows "
-        "or raise memory_limit, or let features stand in for the kernel: approx='rff' or 'nystroem'"
+    return (
+        f"the kernel matrix of {n} rows takes {matrix_size(n)} and the whole run about "
+        f"{_readable(need)}, but {source} {_readable(limit)}; use at most about {fitting} rows"
     )
+
+
+def matrix_size(n: int) -> str:
+    """Of the n x n kernel matrix, in words."""
+    return _readable(8 * n * n)
 
 
 def _readable(size: float) -> str:

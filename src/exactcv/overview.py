@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .result import CVResult
     from .tuning import Tuned, Tuning
 
-__all__ = ["LeftOutRows", "Overview", "join", "of_result", "of_tuned", "overview"]
+__all__ = ["LeftOutRows", "Overview", "beside", "join", "of_result", "of_tuned", "overview"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,15 +243,19 @@ def join(parts: Sequence[Overview]) -> Overview:
             raise InputError("the results differ in more than gamma: use the same Cs and folds")
     order = np.argsort([part.gammas[0] for part in parts], kind="stable")
     parts = [parts[k] for k in order]
+    return beside(parts, _least(parts)[0])
+
+
+def beside(parts: Sequence[Overview], g: int) -> Overview:
+    """Runs of one gamma each, in the order given; run g has the best point of all."""
+    first = parts[0]
     stacked: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("gammas", "error", "se", "n_errors", "at_bound", "kkt", "gap")
     }
-    best = _least(parts)
-    g = best[0]
     return replace(
         parts[g],
-        best=best,
+        best=(g, parts[g].best[1]),
         one_se=_moved(parts[g].one_se, g),
         chosen=(g, parts[g].chosen[1]),
         settled={name: sum(part.settled[name] for part in parts) for name in first.settled},

@@ -92,14 +92,15 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     tol : float
         What the KKT violation and the duality gap of every solution must meet.
     random_state : int, RandomState or None
-        For an int ``cv``.
+        For an int ``cv``, and for the features of ``approx``.
     verbose : int
         Above 0: show on standard error how far the search is, as ``progress`` of
         ``exactcv.cross_validate`` does.
     approx, n_components, memory_limit :
         As in ``exactcv.cross_validate``: features that stand in for the kernel, for data whose
         kernel matrix would not fit.  Two classes, ``loss="hinge"``, accuracy as the score.  X and
-        y may then be all that ``cross_validate`` takes.
+        y may then be all that ``cross_validate`` takes.  ``random_state`` draws the features, the
+        same for every gamma.  In a fold, ``lambdas`` count rows, whatever their weights.
 
     Attributes
     ----------
@@ -262,7 +263,8 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
 
         if params:
             raise InputTypeError(f"with approx, fit() does not take {sorted(params)}")
-        if isinstance(X, (np.ndarray, list)) or sparse.issparse(X) or hasattr(X, "iloc"):
+        frame = hasattr(X, "iloc") and not hasattr(X, "dask")
+        if frame or isinstance(X, (np.ndarray, list)) or sparse.issparse(X):
             X, y = self._read_rows(X, y)
         fit_approximately(self, X, y, sample_weight, groups)
         return self
@@ -377,7 +379,7 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         """Everything checked, and the rows that count."""
         n = X.shape[0]
         extra = 8 * n * X.shape[1] if sparse.issparse(X) else 0
-        check_memory(len(keep), None, extra_bytes=extra)
+        check_memory(len(keep), self.memory_limit, extra_bytes=extra)
         labels, self.classes_, codes = inputs.encode_labels(y[keep], len(keep))
         if len(self.classes_) < 2:
             raise InputError(
@@ -495,6 +497,8 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         return mean[..., 0] if len(self.classes_) == 2 else ovo_columns(mean)
 
     def _keep_model(self, tuning: Tuning, tuned: Tuned, X: Any, keep: NDArray[np.intp]) -> None:
+        for name in ("weights_", "feature_map_"):  # of an earlier fit with approx
+            self.__dict__.pop(name, None)
         found = layout(tuned.chosen.fits, tuned.point, tuning.codes)
         self.support_ = keep[found.support].astype(np.int32)
         self.n_support_ = found.n_support

@@ -25,18 +25,27 @@ from .progress import Run, following, job
 from .result import standard_error
 from .scoring import LeftOut, Scorer, jackknife_se
 
-__all__ = ["Curve", "Store", "Tuned", "Tuning", "choose", "count_by_weight", "error_and_se"]
+__all__ = [
+    "Curve",
+    "Store",
+    "Tuned",
+    "Tuning",
+    "choose",
+    "count_by_weight",
+    "error_and_se",
+    "smallest_within",
+]
 
 # Scores that differ by less are equal: weights that are no integers add up with some rounding.
 EQUAL = 12  # decimals
 
 
 class Store(Protocol):
-    """Keeps finished curves by the number of their kernel."""
+    """Keeps finished curves (``Curve``, or ``ApproxCurve`` with ``approx``) by number of kernel."""
 
-    def load(self, number: int) -> Curve | None: ...
+    def load(self, number: int) -> Any: ...
 
-    def save(self, number: int, curve: Curve) -> None: ...
+    def save(self, number: int, curve: Any) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,7 @@ class Tuning:
             se[best] = self._score_se(curves[g], l, workers)
         one_se = None
         if self.select == "1se" or self.scorer.call is None:
-            one_se = g, _one_se(score[g], short[g], self.grid.Cs, l, se[best])
+            one_se = g, smallest_within(score[g], short[g], self.grid.Cs, l, se[best])
         at = one_se if self.select == "1se" and one_se is not None else best
         return Tuned(curves, score, se, gammas, *at, best, one_se)
 
@@ -137,11 +146,11 @@ class Tuning:
         """The curve from the store if it is there; else it is computed and put there."""
         if self.store is None:
             return self._curve(kernel, workers)
-        curve = self.store.load(number)
-        if curve is None:
-            curve = self._curve(kernel, workers)
-            self.store.save(number, curve)
-        return curve
+        found: Curve | None = self.store.load(number)
+        if found is None:
+            found = self._curve(kernel, workers)
+            self.store.save(number, found)
+        return found
 
     def _curve(self, kernel: Kernel, workers: Workers) -> Curve:
         """All grid points with one kernel."""
@@ -151,7 +160,7 @@ class Tuning:
         workers.watch.say(f"{gamma}{len(self.grid)} grid points, {len(self.folds)} folds")
         found = cross_validate_pairs(self._task(K, kernel, check_psd(K, kernel)), workers)
         tested = self.sample_weight[self.folds.pair_rows]
-        error, se = error_and_se(found.wrong, self.folds, tested)
+        error, se = error_and_se(found.wrong, self.folds.offsets, tested)
         score = 1.0 - error
         if self.scorer.call is not None:
             rows = self._tested_rows()
@@ -313,7 +322,7 @@ def choose(
     return divmod(best, score.shape[1])
 
 
-def _one_se(
+def smallest_within(
     score: FloatArray, short: NDArray[np.bool_], Cs: FloatArray, best: int, se: float
 ) -> int:
     """The smallest C, with the same kernel, whose score is within one standard error."""
@@ -334,9 +343,11 @@ def count_by_weight(folds: Folds, grid: Grid, sample_weight: FloatArray) -> Fold
 
 
 def error_and_se(
-    wrong: NDArray[np.bool_], folds: Folds, weight: FloatArray
+    wrong: NDArray[np.bool_], offsets: IntArray, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Weighted left-out error over all tests, and its standard error, along the grid.
+
+    Fold f has the tests offsets[f] : offsets[f + 1]; ``weight`` has one entry a test.
 
     The standard error is that of ``CVResult``: the standard deviation of the folds' errors (within
     a fold, rows count by weight) over the square root of their number F.  In leave-one-out a fold
@@ -346,16 +357,17 @@ def error_and_se(
 
     which is the same if all weigh the same.
     """
+    n_folds = len(offsets) - 1
     if (weight == weight[0]).all():
-        sizes = np.diff(folds.offsets)
-        fold_error = np.add.reduceat(wrong, folds.offsets[:-1], axis=1, dtype=float) / sizes
+        sizes = np.diff(offsets)
+        fold_error = np.add.reduceat(wrong, offsets[:-1], axis=1, dtype=float) / sizes
         return wrong.sum(axis=1) / wrong.shape[1], standard_error(fold_error)
     error = wrong @ weight / weight.sum()
-    n_folds = len(folds)
-    single = len(folds.pair_rows) == n_folds
+    single = wrong.shape[1] == n_folds
     if single and n_folds > 1:
-        spread = (weight / weight.sum()) * (wrong - error[:, None])
-        return error, np.sqrt(n_folds / (n_folds - 1) * (spread**2).sum(axis=1))
-    sizes = np.add.reduceat(weight, folds.offsets[:-1])
-    fold_error = np.add.reduceat(wrong * weight, folds.offsets[:-1], axis=1) / sizes
+        share = weight / weight.sum()
+        spread = (share * (row - e) for row, e in zip(wrong, error, strict=True))
+        return error, np.sqrt([n_folds / (n_folds - 1) * (one**2).sum() for one in spread])
+    sizes = np.add.reduceat(weight, offsets[:-1])
+    fold_error = np.add.reduceat(wrong * weight, offsets[:-1], axis=1) / sizes
     return error, standard_error(fold_error)

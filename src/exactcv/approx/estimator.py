@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..certificate import Certificate
-from ..exceptions import InputError, UnsupportedError
+from ..exceptions import InputError, Interrupted, UnsupportedError
 from ..losses import FloatArray
-from ..overview import Overview, join
-from ..result import CVResult
+from ..overview import Overview, beside
+from ..progress import Progress, job
+from ..scoring import fit_sigmoids
+from ..tuning import choose
+from .tuning import ApproxCurve, Rows, curve, left_out_values
 
 if TYPE_CHECKING:
     from ..svc_cv import SVCCV
@@ -20,19 +25,31 @@ __all__ = ["decision_values", "fit_approximately"]
 
 def fit_approximately(model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
     """Cross-validate every gamma with an approximate kernel and keep the best point."""
-    _check(model, y)
-    gammas = model.gamma if isinstance(model.gamma, (list, tuple, np.ndarray)) else [model.gamma]
-    if len(gammas) == 0:
-        raise InputError("gamma is an empty list; give a number, a rule or a list of these")
-    results = [_run(model, X, y, sample_weight, groups, gamma) for gamma in gammas]
-    keys = [(r.n_errors[r.best], r.Cs[r.best], k) for k, r in enumerate(results)]
-    chosen = results[min(keys)[-1]]
-    _keep(model, results, chosen, chosen.best if model.select == "min" else chosen.one_se)
+    start = perf_counter()
+    gammas = _gammas(model)
+    rows = Rows.of(model, X, y, sample_weight, groups)
+    _check(model, rows)
+    wants_values = model.probability or model._wants_values
+    curves: list[ApproxCurve] = []
+    with job(bool(model.verbose), len(gammas) + wants_values) as progress:
+        try:
+            for number, gamma in enumerate(gammas):
+                curves.append(_kept_curve(model, rows, gamma, number, progress))
+        except KeyboardInterrupt as stop:
+            if not curves:
+                raise Interrupted("interrupted before the first gamma was done") from stop
+            _keep(model, rows, curves, model.probability, False, start)
+            raise Interrupted(
+                f"interrupted with {len(curves)} of {len(gammas)} gammas done; the estimator is "
+                "fitted to the best of them, and is the `partial` of this exception",
+                model,
+            ) from stop
+        _keep(model, rows, curves, wants_values, progress, start)
 
 
-def _check(model: SVCCV, y: Any) -> None:
+def _check(model: SVCCV, rows: Rows) -> None:
+    """What an approximate kernel does not go with is refused, with what to do instead."""
     refused = {
-        "probability=True": model.probability,
         f"scoring={model.scoring!r}": model.scoring not in (None, "accuracy"),
         f"method={model.method!r}": model.method != "exact",
         f"loss={model.loss!r}": model.loss != "hinge",
@@ -43,86 +60,112 @@ def _check(model: SVCCV, y: Any) -> None:
                 f"SVCCV(approx={model.approx!r}) does not go with {what}; leave it out, or use "
                 "approx=None"
             )
-    n_classes = len(np.unique(y))
-    if n_classes > 2:
+    # Labels may also be the name of a column; then they are counted when it is read.
+    classes = np.unique(rows.y)
+    if len(classes) > 2:
         raise UnsupportedError(
-            f"SVCCV(approx={model.approx!r}) separates two classes, y has {n_classes}; wrap it in "
-            "sklearn.multiclass.OneVsOneClassifier"
+            f"SVCCV(approx={model.approx!r}) separates two classes, y has {len(classes)}; wrap it "
+            "in sklearn.multiclass.OneVsOneClassifier"
+        )
+    if len(classes) == 1 and rows.keep is not None:
+        raise InputError(
+            f"y has one class only, {classes[0]!r}, among the rows with positive weight; a "
+            "classifier needs rows of two classes or more"
         )
 
 
-def _run(model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: Any, gamma: Any) -> CVResult:
-    from ..validate import cross_validate
-
-    return cross_validate(
-        X,
-        y,
-        kernel=model.kernel,
-        gamma=gamma.item() if isinstance(gamma, np.generic) else gamma,
-        degree=model.degree,
-        coef0=model.coef0,
-        Cs=model.Cs,
-        lambdas=model.lambdas,
-        cv=model.cv,
-        groups=groups,
-        sample_weight=sample_weight,
-        class_weight=model.class_weight,
-        fit_intercept=model.fit_intercept,
-        output="decision" if model.store_cv_results else "error",
-        n_jobs=model.n_jobs,
-        tol=model.tol,
-        random_state=model.random_state,
-        progress=bool(model.verbose),
-        approx=model.approx,
-        n_components=model.n_components,
-        memory_limit=model.memory_limit,
-    )
+def _gammas(model: SVCCV) -> list[Any]:
+    gammas = model.gamma if isinstance(model.gamma, (list, tuple, np.ndarray)) else [model.gamma]
+    if len(gammas) == 0:
+        raise InputError("gamma is an empty list; give a number, a rule or a list of these")
+    if len(gammas) > 1 and model.kernel in ("linear", "precomputed"):
+        raise InputError(f"kernel={model.kernel!r} has no gamma, but gamma is a list")
+    return list(gammas)
 
 
-def _keep(model: SVCCV, results: list[CVResult], chosen: CVResult, point: int) -> None:
+def _kept_curve(
+    model: SVCCV, rows: Rows, gamma: Any, number: int, progress: bool | Progress
+) -> ApproxCurve:
+    """The curve from the store if it is there; else it is computed and put there."""
+    store = model._store
+    found: ApproxCurve | None = None if store is None else store.load(number)
+    if found is None:
+        found = curve(model, rows, gamma, progress)
+        if store is not None:
+            store.save(number, found)
+    return found
+
+
+def _keep(
+    model: SVCCV,
+    rows: Rows,
+    curves: list[ApproxCurve],
+    wants_values: bool,
+    progress: bool | Progress,
+    start: float,
+) -> None:
     """The fitted attributes; ``weights_`` and ``feature_map_`` instead of support vectors."""
-    L, k = len(chosen.Cs), next(i for i, r in enumerate(results) if r is chosen)
-    error = np.concatenate([r.error for r in results])
-    Cs, gammas = np.tile(chosen.Cs, len(results)), np.repeat([_gamma(r) for r in results], L)
-    has_gamma = chosen.gamma is not None
+    parts = [one.overview for one in curves]
+    score = 1.0 - np.concatenate([part.error for part in parts])
+    gammas = np.concatenate([part.gammas for part in parts])
+    g, _ = choose(score, np.array([one.short for one in curves]), parts[0].Cs, gammas)
+    chosen, shown = curves[g], beside(parts, g)
+    model.classes_ = shown.classes
+    model.gamma_, model.n_features_in_ = chosen.gamma, chosen.feature_map.n_features
+    model.weights_, model.feature_map_ = chosen.weights, chosen.feature_map
+    model.intercept_ = np.array([chosen.intercept])
+    for name in ("_sigmoids", "support_", "support_vectors_", "n_support_", "dual_coef_"):
+        model.__dict__.pop(name, None)  # of an earlier fit
+    if wants_values:
+        shown = _with_values(model, rows, chosen, shown, progress)
+    _keep_results(model, curves, shown)
+    model._shown = replace(shown, timings={"total": perf_counter() - start})
+
+
+def _with_values(
+    model: SVCCV, rows: Rows, chosen: ApproxCurve, shown: Overview, progress: bool | Progress
+) -> Overview:
+    """Left-out values at the chosen point, and the sigmoid that makes probabilities of them."""
+    values, weight = left_out_values(model, rows, chosen, progress)
+    if model._wants_values:
+        model._left_out_values = values[:, None]
+    if model.probability:
+        model._sigmoids = fit_sigmoids(values[:, None], shown.left_out.truth, 2, weight)
+    return replace(shown, left_out=replace(shown.left_out, decision=values))
+
+
+def _keep_results(model: SVCCV, curves: list[ApproxCurve], shown: Overview) -> None:
+    G, L = shown.error.shape
+    Cs, gammas = np.tile(shown.Cs, G), np.repeat(shown.gammas, L)
+    error, se = shown.error.ravel(), shown.se.ravel()
+    has_gamma = model.gamma_ is not None
     pairs = zip(Cs.tolist(), gammas.tolist(), strict=True)
+    ranked = np.round(error, 12)
     model.cv_results_ = {
         "params": [{"C": C, "gamma": g} if has_gamma else {"C": C} for C, g in pairs],
         "param_C": Cs,
         "param_gamma": gammas,
-        "lambda": np.tile(chosen.lambdas, len(results)),
+        "lambda": np.tile(shown.lambdas, G),
         "mean_test_score": 1.0 - error,
-        "se_test_score": np.concatenate([r.se for r in results]),
-        "rank_test_score": 1 + (error[:, None] > error).sum(axis=1).astype(np.int32),
+        "se_test_score": se,
+        "rank_test_score": 1 + (ranked[:, None] > ranked).sum(axis=1).astype(np.int32),
         "error": error,
-        "se": np.concatenate([r.se for r in results]),
-        "n_errors": np.concatenate([r.n_errors for r in results]),
-        "at_bound": np.concatenate([r.at_bound for r in results]),
-        "kkt": np.concatenate([r.certificate.kkt for r in results]),
-        "gap": np.concatenate([r.certificate.gap for r in results]),
+        "se": se,
+        "n_errors": shown.n_errors.ravel(),
+        "at_bound": shown.at_bound.ravel(),
+        "kkt": shown.kkt.ravel(),
+        "gap": shown.gap.ravel(),
     }
     if model.store_cv_results:
-        model.cv_results_["decision"] = np.concatenate([r.decision for r in results])
-    short = [(i * L + l, f) for i, r in enumerate(results) for l, f in r.certificate.unresolved]
+        model.cv_results_["decision"] = np.concatenate([one.decision for one in curves])
+    unresolved = [(g * L + l, f) for g, c in enumerate(curves) for l, f in c.certificate.unresolved]
     model.certificate_ = Certificate(
-        model.cv_results_["kkt"], model.cv_results_["gap"], not short, short, model.tol
+        shown.kkt.ravel(), shown.gap.ravel(), shown.exact, unresolved, model.tol
     )
-    model.best_index_ = k * L + point
-    model.best_score_ = float(1.0 - chosen.error[point])
-    model.C_, model.lambda_ = float(chosen.Cs[point]), float(chosen.lambdas[point])
-    model.gamma_, model.classes_ = chosen.gamma, chosen.classes
-    assert chosen.weights is not None
-    model.weights_, model.feature_map_ = chosen.weights[point], chosen.feature_map
-    model.intercept_ = chosen.intercept[[point]]
-    model._shown = _shown(results)
-
-
-def _gamma(result: CVResult) -> float:
-    return np.nan if result.gamma is None else result.gamma
-
-
-def _shown(results: list[CVResult]) -> Overview:
-    return join([result._overview() for result in results])
+    g, l = shown.chosen
+    model.best_index_ = g * L + l
+    model.best_score_ = float(1.0 - shown.error[g, l])
+    model.C_, model.lambda_ = float(shown.Cs[l]), float(shown.lambdas[l])
 
 
 def decision_values(model: SVCCV, X: Any) -> FloatArray:

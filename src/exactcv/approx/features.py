@@ -45,6 +45,9 @@ class FeatureMap(Protocol):
     def n_components(self) -> int: ...
 
     @property
+    def n_features(self) -> int: ...
+
+    @property
     def gamma(self) -> float | None: ...
 
     def transform(self, X: Any) -> FloatArray:
@@ -85,6 +88,10 @@ class RandomFourier:
     @property
     def n_components(self) -> int:
         return 2 * self.frequencies.shape[1] - (self.phase is not None)
+
+    @property
+    def n_features(self) -> int:
+        return self.frequencies.shape[0]
 
     def transform(self, X: Any) -> FloatArray:
         angles = np.asarray(X @ self.frequencies)
@@ -128,6 +135,10 @@ class Nystroem:
     @property
     def n_components(self) -> int:
         return len(self.root)
+
+    @property
+    def n_features(self) -> int:
+        return int(self.landmarks.shape[1])
 
     @property
     def gamma(self) -> float | None:

@@ -21,15 +21,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
+from ..approx.tuning import ApproxCurve
 from ..certificate import Certificate
 from ..exceptions import FileError
-from ..files import arrays
+from ..files import arrays, feature_maps
 from ..files.atomic import TEMPORARY, make_folder, translated, write_text
 from ..kernels import Kernel
 from ..one_vs_one import PairFit
 from ..tuning import Curve
 
-__all__ = ["CurveFiles", "RunFolder", "describe"]
+__all__ = ["CurveFiles", "RunFolder", "describe", "settings_in"]
 
 RUN = "run.json"
 UNFINISHED = "unfinished"
@@ -44,6 +45,19 @@ def describe(data: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     run = {"data": data, "settings": settings, "versions": versions}
     text = json.dumps(run, sort_keys=True, ensure_ascii=False)
     return {"fingerprint": hashlib.sha256(text.encode()).hexdigest()} | run
+
+
+def settings_in(path: Path) -> tuple[dict[str, Any] | None, bool]:
+    """The settings of the run in a folder, and whether it is finished; None if there is none.
+
+    What cannot be read is left for ``RunFolder`` to complain of.
+    """
+    try:
+        found = json.loads((path / RUN).read_text(encoding="utf-8"))
+        settings, status = found["settings"], found["status"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None, False
+    return (settings, status == "done") if isinstance(settings, dict) else (None, False)
 
 
 class RunFolder:
@@ -175,7 +189,7 @@ class CurveFiles:
     def _path(self, number: int) -> Path:
         return self.folder / f"gamma-{number + 1:03d}"
 
-    def load(self, number: int) -> Curve | None:
+    def load(self, number: int) -> Curve | ApproxCurve | None:
         path = self._path(number)
         if not path.exists():
             return None
@@ -183,15 +197,19 @@ class CurveFiles:
             tree = arrays.read(path, "curve")
             if tree["fingerprint"] != self.fingerprint:
                 raise FileError("it belongs to another run")
-            curve = _curve(tree)
+            curve = feature_maps.curve_in(tree) if "feature_map" in tree else _curve(tree)
         except (FileError, KeyError, TypeError, ValueError) as error:
             warnings.warn(f"{path.name} is computed again: {error}", UserWarning, stacklevel=2)
             return None
         self.taken_up += 1
         return curve
 
-    def save(self, number: int, curve: Curve) -> None:
-        arrays.write(self._path(number), "curve", _curve_tree(curve, self.fingerprint))
+    def save(self, number: int, curve: Curve | ApproxCurve) -> None:
+        if isinstance(curve, ApproxCurve):
+            tree = feature_maps.curve_tree(curve)
+        else:
+            tree = _curve_tree(curve)
+        arrays.write(self._path(number), "curve", tree | {"fingerprint": self.fingerprint})
 
     @property
     def count(self) -> int:
@@ -204,11 +222,10 @@ _FIT = ("first", "second", "rows", "coef", "intercept")
 _CERTIFICATE = ("kkt", "gap", "exact", "tol", "convex")
 
 
-def _curve_tree(curve: Curve, fingerprint: str) -> dict[str, Any]:
+def _curve_tree(curve: Curve) -> dict[str, Any]:
     certificate = {name: getattr(curve.certificate, name) for name in _CERTIFICATE}
     certificate["unresolved"] = [list(pair) for pair in curve.certificate.unresolved]
     return {name: getattr(curve, name) for name in _PLAIN} | {
-        "fingerprint": fingerprint,
         "kernel": {name: getattr(curve.kernel, name) for name in _KERNEL},
         "fits": [{name: getattr(fit, name) for name in _FIT} for fit in curve.fits],
         "certificate": certificate,

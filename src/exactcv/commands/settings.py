@@ -11,9 +11,20 @@ import numpy as np
 from ..bandwidth import GAMMA_RULES
 from ..exceptions import InputError
 
-__all__ = ["DEFAULT_CS", "TuneSettings", "around", "parse_class_weight", "parse_grid"]
+__all__ = [
+    "DEFAULT_CS",
+    "DEFAULT_LAMBDAS",
+    "TuneSettings",
+    "around",
+    "parse_class_weight",
+    "parse_grid",
+]
 
 DEFAULT_CS = "1e-3:1e3:25"
+# With an approximate kernel there are many rows, and what a lambda does to (1/n) sum L + lambda
+# ||f||^2 hardly depends on how many; the same C = 1 / (2 n lambda) would regularise ever less.  It
+# ends where leave-one-out begins to take long and the error has mostly stopped falling.
+DEFAULT_LAMBDAS = "0.1:1e-4:16"
 DEFAULT_GAMMAS = 5
 MOST_POINTS = 10_000
 
@@ -51,12 +62,16 @@ class TuneSettings:
     probability: bool = False
     method: str = "exact"
     tol: float = 1e-8
-    approx: str | None = None
+    approx: str | None = "auto"  # None once the exact kernel has been settled on
+    components: int | None = None
 
     def record(self) -> dict[str, Any]:
         """Plain values, for ``run.json``."""
         pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in pairs}
+        found = {name: list(v) if isinstance(v, tuple) else v for name, v in pairs}
+        if self.components is None:
+            del found["components"]  # exact runs are the same with and without this option
+        return found
 
     def command(self, file: str) -> str:
         """A command that asks for the same."""
@@ -89,6 +104,29 @@ class TuneSettings:
         if isinstance(gammas, int):
             around(1.0, gammas)
         read_scoring(self.scoring)
+        if self.approx in ("rff", "nystroem"):
+            conflict = self.approx_conflict(self.approx)
+            if conflict is not None:
+                raise InputError(f"--approx {self.approx} does not go with {conflict}")
+        elif self.approx == "none" and self.components is not None:
+            raise InputError("--components is for --approx rff and nystroem, not for none")
+
+    def approx_conflict(self, approx: str) -> str | None:
+        """What an approximate kernel does not go with, whatever the data are."""
+        from ..approx.features import RANDOM_FEATURE_KERNELS
+
+        if approx == "rff" and self.kernel not in RANDOM_FEATURE_KERNELS:
+            return (
+                f"--kernel {self.kernel} (only {' and '.join(RANDOM_FEATURE_KERNELS)} have random "
+                "features; --approx nystroem takes any kernel)"
+            )
+        if self.scoring not in (None, "accuracy"):
+            return f"--scoring {self.scoring} (its points are judged by their error)"
+        if self.method != "exact":
+            return f"--method {self.method} (it has a method of its own)"
+        if self.loss != "hinge":
+            return f"--loss {self.loss} (it has the hinge loss)"
+        return None
 
     def folds(self) -> Any:
         """``cv`` for ``SVCCV``; groups are kept together by scikit-learn's splitters."""
@@ -111,6 +149,8 @@ class TuneSettings:
         if self.lambdas is not None:
             count = _whole(self.lambdas)
             return {"lambdas": parse_grid("--lambdas", self.lambdas) if count is None else count}
+        if self.cs is None and self.approx in ("rff", "nystroem"):
+            return {"lambdas": parse_grid("--lambdas", DEFAULT_LAMBDAS)}
         return {"Cs": parse_grid("--Cs", DEFAULT_CS if self.cs is None else self.cs)}
 
     def gamma_grid(self) -> list[float | str] | int:

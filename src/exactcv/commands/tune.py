@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.model_selection import StratifiedKFold
 
 from .. import html_report, report
-from ..exceptions import InputError, Interrupted, UnsupportedError
+from ..approx.driver import GAMMA_ROWS
+from ..approx.sampling import smallest_keys
+from ..exceptions import InputError, Interrupted
 from ..files.atomic import write_bytes, write_text
 from ..files.model import save_model
 from ..files.preparation import Preparation, fit_preparation
@@ -22,10 +25,10 @@ from ..files.table import Table, parse_labels
 from ..files.table_model import TableModel
 from ..kernels import Kernel, gamma_value
 from ..losses import FloatArray
-from ..memory import check_memory
 from ..svc_cv import SVCCV
 from . import results
-from .folder import RunFolder, describe
+from .approximation import Choice, choose_kernel
+from .folder import RunFolder, describe, settings_in
 from .settings import TuneSettings, around, parse_class_weight
 
 __all__ = ["Loaded", "load", "tune"]
@@ -51,6 +54,7 @@ def tune(
     *,
     out: Path | None = None,
     n_jobs: int = -1,
+    memory_limit: str | None = None,
     progress: bool = False,
     say: Say = print,
 ) -> SVCCV | None:
@@ -60,10 +64,14 @@ def tune(
     loaded = load(read_table(file, **settings.read_options), settings)
     if digest(file) != sha256:
         raise InputError(f"{file.name} changed while it was read; run the command again")
-    _check_size(loaded, settings)
-    for line in _facts_in_words(file, loaded, settings):
-        say(line)
-    model = _model(loaded, settings, n_jobs, progress)
+    choice = _choose_kernel(loaded, settings, out, memory_limit)
+    asked, settings = settings, choice.settings
+    facts = _facts(file, loaded, settings)
+    if choice.said is not None:
+        facts["kernel"] = choice.said
+    for name, text in facts.items():
+        say(f"{name + ':':<12} {text}")
+    model = _model(loaded, settings, n_jobs, progress).set_params(memory_limit=memory_limit)
     if out is None:
         try:
             _fit(model, loaded)
@@ -87,7 +95,8 @@ def tune(
                 "goes on from there",
                 stop.partial,
             ) from stop
-        written = _write(out, file, model, loaded, settings, say)
+        code = _code(file, asked if settings.approx is None else settings)
+        written = _write(out, file, model, loaded, facts, code, say)
         timings = {"seconds": perf_counter() - start, "gammas_taken_up": store.taken_up}
         folder.finish(_result(model, written), timings)
     _tell(model, say)
@@ -195,25 +204,39 @@ def _names_of(table: Table, name: str) -> list[str]:
     return ["" if cell is None else cell for cell in table.texts(name)]
 
 
-def _check_size(loaded: Loaded, settings: TuneSettings) -> None:
-    """Refuse what will not fit before anything is allocated.
-
-    An approximate kernel would be chosen here, on request or because the memory is too small; its
-    models have no support vectors, and model files do not know them yet.
-    """
-    if settings.approx is not None:
-        raise UnsupportedError(
-            f"--approx {settings.approx} is not offered on the command line yet, whose model files "
-            "hold support vectors; leave it out"
-        )
-    n, p = loaded.X.shape
-    check_memory(n, extra_bytes=8 * n * p if sparse.issparse(loaded.X) else 0)
+def _choose_kernel(
+    loaded: Loaded, settings: TuneSettings, out: Path | None, memory_limit: str | None
+) -> Choice:
+    """Exact or approximate, before anything is allocated."""
+    labels, (n, p) = loaded.y, loaded.X.shape
+    if loaded.weight is not None:  # rows of weight 0 are as good as absent
+        labels = labels[loaded.weight > 0]
+        n = len(labels)
+    before, done = (None, False) if out is None else settings_in(out)
+    return choose_kernel(
+        settings,
+        n=n,
+        n_classes=len(np.unique(labels)),
+        # The exact kernel is computed from dense rows.
+        extra_bytes=8 * n * p if sparse.issparse(loaded.X) else 0,
+        memory_limit=memory_limit,
+        before=before,
+        done=done,
+    )
 
 
 # ---- the work ------------------------------------------------------------------------------------
 
 
 def _model(loaded: Loaded, settings: TuneSettings, n_jobs: int, progress: bool) -> SVCCV:
+    folds, seed = settings.folds(), settings.seed if settings.groups is None else None
+    more: dict[str, Any] = {}
+    if settings.approx is not None:
+        # The seed draws the features; rows are shuffled only if the user has named one.
+        if isinstance(folds, int):
+            folds = StratifiedKFold(folds, shuffle=seed is not None, random_state=seed)
+        seed = settings.seed or 0
+        more = {"approx": settings.approx, "n_components": settings.components}
     model = SVCCV(
         **settings.grid(),
         kernel=settings.kernel,
@@ -221,7 +244,7 @@ def _model(loaded: Loaded, settings: TuneSettings, n_jobs: int, progress: bool) 
         degree=settings.degree,
         coef0=settings.coef0,
         loss=settings.loss,
-        cv=settings.folds(),
+        cv=folds,
         scoring=settings.scoring,
         select=settings.select,
         class_weight=parse_class_weight(settings.class_weight, np.unique(loaded.y).tolist()),
@@ -229,8 +252,9 @@ def _model(loaded: Loaded, settings: TuneSettings, n_jobs: int, progress: bool) 
         method=settings.method,
         n_jobs=n_jobs,
         tol=settings.tol,
-        random_state=settings.seed if settings.groups is None else None,
+        random_state=seed,
         verbose=int(progress),
+        **more,
     )
     model._wants_values = True
     return model
@@ -244,24 +268,24 @@ def _gammas(loaded: Loaded, settings: TuneSettings) -> Any:
         return "median"
     if not 1 <= wanted <= 100:
         around(1.0, wanted)
-    X = loaded.X.toarray() if sparse.issparse(loaded.X) else loaded.X
-    middle = gamma_value(np.ascontiguousarray(X), Kernel(), loaded.weight)
+    X, weight = loaded.X, loaded.weight
+    if settings.approx is not None and len(loaded.y) > GAMMA_ROWS:
+        # All pairs of distances would take as much memory as the kernel matrix.
+        few = np.sort(smallest_keys(len(loaded.y), GAMMA_ROWS, settings.seed or 0))
+        X, weight = X[few], None if weight is None else weight[few]
+    X = X.toarray() if sparse.issparse(X) else X
+    middle = gamma_value(np.ascontiguousarray(X), Kernel(), weight)
     assert middle is not None
     return around(middle, wanted)
 
 
 def _fit(model: SVCCV, loaded: Loaded) -> None:
-    # n_jobs is no part of the model, and would differ between runs on different machines.
+    # These are no part of the model, and would differ between runs on different machines.
     model.fit(loaded.X, loaded.y, sample_weight=loaded.weight, groups=loaded.groups)
-    model.set_params(n_jobs=None, verbose=0)
+    model.set_params(n_jobs=None, memory_limit=None, verbose=0)
 
 
 # ---- what comes out ------------------------------------------------------------------------------
-
-
-def _facts_in_words(file: Path, loaded: Loaded, settings: TuneSettings) -> list[str]:
-    facts = _facts(file, loaded, settings)
-    return [f"{name + ':':<12} {text}" for name, text in facts.items()]
 
 
 def _facts(file: Path, loaded: Loaded, settings: TuneSettings) -> dict[str, str]:
@@ -304,7 +328,13 @@ def _tell(model: SVCCV, say: Say) -> None:
 
 
 def _write(
-    out: Path, file: Path, model: SVCCV, loaded: Loaded, settings: TuneSettings, say: Say
+    out: Path,
+    file: Path,
+    model: SVCCV,
+    loaded: Loaded,
+    facts: dict[str, str],
+    code: str,
+    say: Say,
 ) -> list[str]:
     """All results; the names of the files."""
     saved = TableModel(model, loaded.preparation)
@@ -316,9 +346,9 @@ def _write(
     page = html_report.Page(
         overview=model._overview(),
         title=f"{file.name}: {loaded.preparation.target}",
-        facts=_facts(file, loaded, settings),
+        facts=facts,
         row_names=loaded.row_names or range(1, len(loaded.y) + 1),
-        code=_code(file, settings),
+        code=code,
     )
     texts["report.html"] = html_report.render(page)
     for name, text in texts.items():
@@ -355,7 +385,8 @@ def _result(model: SVCCV, written: list[str]) -> dict[str, Any]:
         "se": None if np.isnan(it.se[g, l]) else float(it.se[g, l]),
         "n_errors": int(it.n_errors[g, l]),
         "n_tested": it.n_tested,
-        "n_support": int(model.n_support_.sum()),
+        "approximate_kernel": it.approx,
+        "n_support": None if it.approx else int(model.n_support_.sum()),
         "exact": bool(it.exact),
         "largest_kkt": float(np.nanmax(it.kkt)),
         "largest_gap": float(np.nanmax(it.gap)),

@@ -1,0 +1,319 @@
+"""One gamma of ``SVCCV(approx=...)``: its rows and folds, its curve, its best point."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.model_selection import LeaveOneOut, StratifiedKFold
+from sklearn.utils import check_random_state
+
+from .. import inputs
+from ..certificate import Certificate
+from ..exceptions import InputError, NotPSDWarning
+from ..folds import Folds
+from ..losses import FloatArray
+from ..overview import LeftOutRows, Overview, of_result
+from ..progress import Progress
+from ..result import CVResult
+from ..tuning import choose, error_and_se, smallest_within
+from .distributed import as_local
+from .features import FeatureMap
+from .options import Options
+from .sources import open_source
+
+if TYPE_CHECKING:
+    from ..svc_cv import SVCCV
+
+__all__ = ["ApproxCurve", "Rows", "curve", "left_out_values"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows that count, and what is the same for every gamma.
+
+    ``y`` and ``sample_weight`` may be names of columns of X; ``weight`` are the numbers, None if
+    every row counts once.  ``keep`` are the places of these rows among all ``n``, None if they are
+    all there.
+    """
+
+    X: Any
+    y: Any
+    sample_weight: Any
+    weight: FloatArray | None
+    groups: Any
+    cv: Any
+    seed: int
+    keep: NDArray[np.intp] | None
+    n: int | None
+
+    @classmethod
+    def of(cls, model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
+        """Folds and seed are settled here, once: all gammas see the same folds and features."""
+        weight = _weights(X, y, sample_weight)
+        seed = _seed(model)
+        if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
+            n, cv = None if weight is None else len(weight), _same_each_time(model, seed)
+            return cls(X, as_local(y), sample_weight, weight, groups, cv, seed, None, n)
+        n = X.shape[0]
+        groups = inputs.read_groups(groups, n)
+        keep = np.arange(n)
+        if weight is not None:
+            keep = np.flatnonzero(inputs.read_sample_weight(weight, n) > 0)
+        if weight is not None and len(keep) < n:
+            X, y, weight = X[keep], y[keep], weight[keep]
+            groups = None if groups is None else groups[keep]
+        cv = model.cv
+        if not (isinstance(cv, LeaveOneOut) or (isinstance(cv, str) and cv == "loo")):
+            split_with = {} if groups is None else {"groups": groups}
+            cv, groups = SameFolds(model._folds(X, y, keep, n, split_with)), None
+        return cls(X, y, weight, weight, groups, cv, seed, None if len(keep) == n else keep, n)
+
+    @property
+    def uneven(self) -> bool:
+        """Do some rows count more than others?"""
+        return self.weight is not None and not (self.weight == self.weight[0]).all()
+
+
+def _weights(X: Any, y: Any, sample_weight: Any) -> FloatArray | None:
+    if sample_weight is None:
+        return None
+    given = np.asarray(_local(X, sample_weight, y))
+    return inputs.read_sample_weight(given, len(given) if given.ndim else 0)
+
+
+def _local(X: Any, wanted: Any, other: Any) -> Any:
+    """Values that may be a column of X or a Dask collection; ``other`` may be a column too."""
+    if not isinstance(wanted, str):
+        return as_local(wanted)
+    columns = [name for name in (wanted, other) if isinstance(name, str)]
+    return open_source(X, columns, Options().chunk_rows).column(wanted)
+
+
+def _seed(model: SVCCV) -> int:
+    """A number to draw features with; an int is taken as it is, as ``cross_validate`` does."""
+    given = model.random_state
+    if isinstance(given, numbers.Integral):
+        return int(given)
+    try:
+        return int(check_random_state(given).randint(2**31 - 1))
+    except ValueError as error:
+        raise InputError(f"random_state cannot be used: {error}") from error
+
+
+def _same_each_time(model: SVCCV, seed: int) -> Any:
+    """``cv`` for rows that are not in memory, so that every gamma gets the same folds."""
+    cv = model.cv
+    if cv is None or (isinstance(cv, numbers.Integral) and int(cv) >= 2):
+        shuffle = model.random_state is not None
+        return StratifiedKFold(
+            5 if cv is None else int(cv), shuffle=shuffle, random_state=seed if shuffle else None
+        )
+    if isinstance(cv, (str, numbers.Integral)) or hasattr(cv, "split"):
+        return cv
+    return list(cv)
+
+
+@dataclass(frozen=True)
+class SameFolds:
+    """Folds that were made before, as a splitter; the training part is what is not left out.
+
+    A list of pairs would hold nearly all rows once for each fold.
+    """
+
+    folds: Folds
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
+        for left_out, test in zip(self.folds.left_out, self.folds.test, strict=True):
+            train = np.ones(self.folds.n, dtype=bool)
+            train[left_out] = False
+            yield np.flatnonzero(train), test
+
+
+# --- one gamma ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ApproxCurve:
+    """What came out for one gamma, along the grid of C.
+
+    The point taken is ``overview.chosen``: the best one, or that of the 1-SE rule.  ``weights``
+    and ``intercept`` are those of its full-data model; ``decision`` (L, n) is kept on request.
+    """
+
+    overview: Overview
+    certificate: Certificate
+    weights: FloatArray
+    intercept: float
+    feature_map: FeatureMap
+    decision: FloatArray | None = None
+
+    @property
+    def gamma(self) -> float | None:
+        return self.feature_map.gamma
+
+    @property
+    def short(self) -> NDArray[np.bool_]:
+        """Grid points with solutions that miss the tolerance."""
+        return _short(self.certificate)
+
+
+def curve(model: SVCCV, rows: Rows, gamma: Any, progress: bool | Progress) -> ApproxCurve:
+    """Cross-validate all C with one gamma."""
+    grid, lambdas = _grid(model, rows)
+    output = "decision" if model.store_cv_results else "error"
+    result = _run(model, rows, gamma, grid, output, progress)
+    error, se = _error_and_se(result, rows)
+    short = _short(result.certificate)
+    score, Cs = 1.0 - error, result.Cs
+    _, best = choose(score[None], short[None], Cs, np.zeros(1))
+    one_se = smallest_within(score, short, Cs, best, se[best])
+    point = best if model.select == "min" else one_se
+    shown = replace(
+        of_result(result),
+        lambdas=result.lambdas if lambdas is None else lambdas,
+        error=error[None],
+        se=se[None],
+        best=(0, best),
+        one_se=(0, one_se),
+        chosen=(0, point),
+        left_out=_left_out(result, rows, point),
+        n_rows=len(result.y) if rows.n is None else rows.n,
+        timings={},
+    )
+    assert result.weights is not None
+    decision = result.decision
+    if decision is not None and rows.keep is not None:
+        decision = np.full((len(Cs), rows.n or 0), np.nan)
+        decision[:, rows.keep] = result.decision
+    return ApproxCurve(
+        overview=shown,
+        certificate=result.certificate,
+        weights=result.weights[point].copy(),
+        intercept=float(result.intercept[point]),
+        feature_map=result.feature_map,
+        decision=decision,
+    )
+
+
+def left_out_values(
+    model: SVCCV, rows: Rows, chosen: ApproxCurve, progress: bool | Progress
+) -> tuple[FloatArray, FloatArray]:
+    """Left-out decision values and weights, one for each test, at the chosen point alone.
+
+    For one C this takes far less than ``output="decision"`` for the whole grid.
+    """
+    (grid, _), point = _grid(model, rows), chosen.overview.chosen[1]
+    values = {name: value[point : point + 1] for name, value in _explicit(grid, chosen).items()}
+    gamma = "median" if chosen.gamma is None else chosen.gamma
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPSDWarning)  # it has been said
+        result = _run(model, rows, gamma, values, "decision", progress)
+    assert result.pair_decision is not None
+    weight = np.ones(len(result.test_row))
+    if rows.weight is not None:
+        weight = rows.weight[result.test_row]
+    return np.asarray(result.pair_decision[0]), weight
+
+
+def _grid(model: SVCCV, rows: Rows) -> tuple[dict[str, Any], FloatArray | None]:
+    """``Cs`` or ``lambdas`` for ``cross_validate``, and the lambdas as they are to be shown.
+
+    ``cross_validate`` counts rows in C = 1 / (2 n lambda), ``SVCCV`` adds up their weights W:
+    lambda W / n gives the first the C of the second.
+    """
+    if rows.weight is None:
+        return {"Cs": model.Cs, "lambdas": model.lambdas}, None
+    total = float(rows.weight.sum())
+    grid = inputs.make_grid(model.Cs, model.lambdas, total)
+    if model.Cs is not None:
+        return {"Cs": grid.Cs}, grid.lambdas
+    return {"lambdas": grid.lambdas * (total / len(rows.weight))}, grid.lambdas
+
+
+def _explicit(grid: dict[str, Any], chosen: ApproxCurve) -> dict[str, FloatArray]:
+    """The same grid as arrays: a number of lambdas, or none at all, stands for the papers' grid."""
+    if grid.get("Cs") is not None:
+        return {"Cs": chosen.overview.Cs}
+    lambdas = grid.get("lambdas")
+    if isinstance(lambdas, np.ndarray) and lambdas.ndim:
+        return {"lambdas": lambdas}
+    return {"lambdas": chosen.overview.lambdas}
+
+
+def _run(
+    model: SVCCV,
+    rows: Rows,
+    gamma: Any,
+    grid: dict[str, Any],
+    output: str,
+    progress: bool | Progress,
+) -> CVResult:
+    from ..validate import cross_validate
+
+    return cross_validate(
+        rows.X,
+        rows.y,
+        kernel=model.kernel,
+        gamma=gamma.item() if isinstance(gamma, np.generic) else gamma,
+        degree=model.degree,
+        coef0=model.coef0,
+        **grid,
+        cv=rows.cv,
+        groups=rows.groups,
+        sample_weight=rows.sample_weight,
+        class_weight=_class_weight(model, rows),
+        fit_intercept=model.fit_intercept,
+        output=output,
+        n_jobs=model.n_jobs,
+        tol=model.tol,
+        random_state=rows.seed,
+        progress=progress,
+        approx=model.approx,
+        n_components=model.n_components,
+        memory_limit=model.memory_limit,
+    )
+
+
+def _class_weight(model: SVCCV, rows: Rows) -> Any:
+    """ "balanced" by weight, as in ``SVCCV``; ``cross_validate`` would count rows."""
+    if not (isinstance(model.class_weight, str) and rows.uneven and rows.weight is not None):
+        return model.class_weight
+    labels = _local(rows.X, rows.y, rows.sample_weight)
+    _, classes, codes = inputs.encode_labels(labels, len(rows.weight))
+    counts = np.bincount(codes, weights=rows.weight)
+    factors = inputs.class_factors(model.class_weight, counts, classes)
+    return dict(zip(classes.tolist(), factors.tolist(), strict=True))
+
+
+def _error_and_se(result: CVResult, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    """Errors count by weight, as everywhere in ``SVCCV``."""
+    if rows.weight is None or not rows.uneven:
+        return result.error, result.se
+    sizes = np.bincount(result.test_fold)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return error_and_se(result.pair_wrong, offsets, rows.weight[result.test_row])
+
+
+def _short(certificate: Certificate) -> NDArray[np.bool_]:
+    return np.isin(np.arange(len(certificate.kkt)), [l for l, _ in certificate.unresolved])
+
+
+def _left_out(result: CVResult, rows: Rows, point: int) -> LeftOutRows:
+    """A left-out value of zero votes against the row's own class."""
+    tested = result.test_row
+    truth = (result.y[tested] > 0).astype(np.intp)
+    wrong = result.pair_wrong[point]
+    decision = None if result.pair_decision is None else result.pair_decision[point]
+    return LeftOutRows(
+        row=tested if rows.keep is None else rows.keep[tested],
+        truth=truth,
+        predicted=np.where(wrong, 1 - truth, truth),
+        decision=decision,
+    )

@@ -1,0 +1,123 @@
+"""Exact kernel or approximate one: what was asked for, or what fits into memory.
+
+Left to itself, ``tune`` takes the exact kernel if its matrix fits, else Nystroem features: they
+exist for every kernel that the command line offers, random Fourier features for two of them only,
+and they are the more accurate at the same number of components (on the simulation of the
+consolidated-CV paper, too), for their landmarks are rows of the data and so lie where the data are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..exceptions import InputError, MemoryLimitError, UnsupportedError
+from ..memory import matrix_size, shortage
+from .settings import TuneSettings
+
+__all__ = ["DEFAULT_COMPONENTS", "Choice", "choose_kernel"]
+
+DEFAULT_COMPONENTS = 200
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The settings with the choice made, and how it came about, if there is something to say."""
+
+    settings: TuneSettings
+    said: str | None = None
+
+
+def choose_kernel(
+    settings: TuneSettings,
+    *,
+    n: int,
+    n_classes: int,
+    extra_bytes: int = 0,
+    memory_limit: str | None = None,
+    before: dict[str, Any] | None = None,
+    done: bool = False,
+) -> Choice:
+    """Settle ``approx`` and ``components``.
+
+    Parameters
+    ----------
+    n, n_classes : int
+        Rows that count, and classes.
+    extra_bytes : int
+        What the exact kernel takes besides its matrix.
+    memory_limit : str, optional
+        By default what the system has available.
+    before, done : dict, bool
+        Settings of the run that is to go on, and whether it is finished: it keeps its kernel,
+        however much memory there is now.
+    """
+    if settings.approx in ("rff", "nystroem"):
+        _refuse_classes(settings, n_classes)
+        made = _approximate(settings, settings.approx, n)
+        return Choice(made, f"{_words(made)}, as asked for; --approx none takes the exact one")
+    went = _kernel_of(before, settings) if settings.approx == "auto" else None
+    short = shortage(n, memory_limit, extra_bytes)
+    if went is not None and went["approx"] is not None:
+        made = replace(settings, approx=went["approx"], components=went["components"])
+        return Choice(made, _chosen(made, n))
+    kept = went is not None
+    if short is None or (kept and done):
+        said = "exact; --components is not used" if settings.components else None
+        return Choice(replace(settings, approx=None, components=None), said)
+    if settings.approx == "none" or kept:
+        raise MemoryLimitError(
+            f"{short} or raise --memory-limit, or let features stand in for the kernel: --approx "
+            "nystroem or rff" + (" (the run in --out has the exact one)" if kept else "")
+        )
+    conflict = settings.approx_conflict("nystroem")
+    if n_classes > 2:
+        conflict = f"{n_classes} classes"
+    if conflict is not None:
+        raise MemoryLimitError(
+            f"{short} or raise --memory-limit; an approximate kernel would fit but does not go "
+            f"with {conflict}"
+        )
+    made = _approximate(settings, "nystroem", n)
+    return Choice(made, _chosen(made, n))
+
+
+def _approximate(settings: TuneSettings, approx: str, n: int) -> TuneSettings:
+    asked = settings.components
+    if approx == "nystroem" and asked is not None and asked > n:
+        raise InputError(
+            f"--components {asked} is more than the {n} rows: Nystroem takes its landmarks from "
+            "them; use at most that many, or --approx none"
+        )
+    most = n if approx == "nystroem" else DEFAULT_COMPONENTS
+    return replace(settings, approx=approx, components=asked or min(DEFAULT_COMPONENTS, most))
+
+
+def _refuse_classes(settings: TuneSettings, n_classes: int) -> None:
+    if n_classes > 2:
+        raise UnsupportedError(
+            f"--approx {settings.approx} separates two classes, the target has {n_classes}; leave "
+            "--approx out"
+        )
+
+
+def _kernel_of(before: dict[str, Any] | None, settings: TuneSettings) -> dict[str, Any] | None:
+    """The kernel of an earlier run that differs in nothing else."""
+    if before is None:
+        return None
+    kernel = {name: before.get(name) for name in ("approx", "components")}
+    components = settings.components if kernel["approx"] else None
+    same = replace(settings, approx=kernel["approx"], components=components or kernel["components"])
+    return kernel if same.record() == before else None
+
+
+def _words(settings: TuneSettings) -> str:
+    return f"approximate kernel ({settings.approx}, {settings.components} components)"
+
+
+def _chosen(settings: TuneSettings, n: int) -> str:
+    """Nothing that differs from run to run, for the report is the same when a run went on."""
+    return (
+        f"{_words(settings)}, since the kernel matrix of {n} rows ({matrix_size(n)}) would not fit "
+        "into memory; --approx none forces the exact one, --components sets their number"
+    )

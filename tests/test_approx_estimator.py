@@ -1,0 +1,324 @@
+"""``SVCCV(approx=...)`` keeps what the runs of ``cross_validate`` find, and can be saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.model_selection import ShuffleSplit
+from test_model_file import DIGEST, sealed, with_header
+
+import exactcv
+from exactcv.approx import tuning
+
+GAMMAS = [0.05, 0.2]
+LAMBDAS = np.geomspace(0.1, 1e-3, 4)
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[np.ndarray, np.ndarray]:
+    X, y = exactcv.datasets.make_mixture(150, 4, random_state=3)
+    return X, np.where(y > 0, "yes", "no")
+
+
+def model_of(approx: str = "nystroem", **changes: Any) -> exactcv.SVCCV:
+    options = {"gamma": GAMMAS, "lambdas": LAMBDAS, "cv": 4, "n_components": 11, "random_state": 0}
+    return exactcv.SVCCV(approx=approx, **(options | changes))
+
+
+# ---- what is fitted ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("approx", ["rff", "nystroem"])
+@pytest.mark.parametrize("cv", [4, "loo"])
+def test_every_gamma_is_a_run_of_cross_validate(data: Any, approx: str, cv: Any) -> None:
+    X, y = data
+    model = model_of(approx, cv=cv, store_cv_results=True).fit(X, y)
+    runs = [
+        exactcv.cross_validate(
+            X, y, gamma=gamma, lambdas=LAMBDAS, cv=cv, approx=approx, n_components=11,
+            random_state=0, output="decision",
+        )
+        for gamma in GAMMAS
+    ]  # fmt: skip
+    found = model.cv_results_
+    for name in ("error", "se", "n_errors", "at_bound"):
+        np.testing.assert_array_equal(found[name], np.concatenate([getattr(r, name) for r in runs]))
+    np.testing.assert_allclose(found["decision"], np.concatenate([r.decision for r in runs]))
+    assert found["param_gamma"].tolist() == np.repeat(GAMMAS, 4).tolist()
+    best = min(runs, key=lambda r: (r.n_errors[r.best], r.Cs[r.best]))
+    assert model.best_score_ == 1 - best.error[best.best] == 1 - found["error"].min()
+    assert (model.C_, model.gamma_) == (best.Cs[best.best], best.gamma)
+    assert model.best_index_ == runs.index(best) * 4 + best.best
+    np.testing.assert_array_equal(model.weights_, best.weights[best.best])
+
+    values = model.decision_function(X)
+    by_hand = model.feature_map_.transform(X) @ model.weights_ + model.intercept_
+    np.testing.assert_allclose(values, by_hand, atol=1e-12)
+    assert model.predict(X).tolist() == np.where(values > 0, "yes", "no").tolist()
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert f"approximate kernel ({approx}, 11 components)" in model.summary()
+
+
+def test_the_one_se_rule_takes_a_smaller_C(data: Any) -> None:
+    X, y = data
+    best, careful = model_of().fit(X, y), model_of(select="1se").fit(X, y)
+    assert careful.gamma_ == best.gamma_
+    assert careful.C_ < best.C_
+    shown = careful._overview()
+    assert shown.chosen == shown.one_se != shown.best
+    wrong = shown.left_out.truth != shown.left_out.predicted
+    assert wrong.sum() == careful.cv_results_["n_errors"][careful.best_index_]
+    values = careful.feature_map_.transform(X) @ careful.weights_ + careful.intercept_
+    np.testing.assert_allclose(careful.decision_function(X), values, atol=1e-12)
+
+
+@pytest.mark.parametrize("cv", ["loo", 5])
+@pytest.mark.parametrize("grid", [{"Cs": [0.1, 1.0], "lambdas": None}, {"lambdas": 3}])
+def test_weights_count_as_in_the_exact_model(data: Any, cv: Any, grid: dict[str, Any]) -> None:
+    """The exact engine on the kernel of the features; a row of weight 0 is as good as absent."""
+    if cv == 5 and "Cs" not in grid:
+        pytest.skip("in folds, lambdas count rows with approx, and weights without")
+    X, y = data
+    weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], 150)
+    common = {"cv": cv, "class_weight": "balanced", "gamma": 0.1, "random_state": None} | grid
+    model = model_of("rff", **common, probability=True)
+    # Without a random_state the folds are not shuffled, and the features are anyone's guess.
+    model.fit(X, y, sample_weight=weight)
+    Z = model.feature_map_.transform(X)
+    exact = exactcv.SVCCV(kernel="linear", **(common | {"gamma": "median"}), probability=True)
+    exact.fit(Z, y, sample_weight=weight)
+    for name in ("param_C", "lambda", "error", "se", "n_errors"):
+        np.testing.assert_allclose(model.cv_results_[name], exact.cv_results_[name], rtol=1e-9)
+    assert model.best_index_ == exact.best_index_
+    np.testing.assert_allclose(model.decision_function(X), exact.decision_function(Z), atol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(X), exact.predict_proba(Z), atol=1e-5)
+    assert (model._overview().left_out.row == np.flatnonzero(weight)).all() or cv == 5
+
+
+def test_the_kernel_is_complained_of_once(data: Any) -> None:
+    X, y = data
+    with pytest.warns(exactcv.NotPSDWarning) as said:
+        model_of(kernel="sigmoid", gamma=0.5, n_components=60, probability=True).fit(X, y)
+    assert len(said) == 1
+
+
+def test_folds_and_features_are_drawn_once(data: Any) -> None:
+    """With no random_state, or a generator of folds, every gamma still sees the same."""
+    X, y = data
+    model = model_of(gamma=[0.1, 0.1], cv=ShuffleSplit(3), random_state=None).fit(X, y)
+    first, second = model.cv_results_["error"].reshape(2, -1)
+    assert (first == second).all()
+    rows = np.arange(150)
+    pairs = ((np.setdiff1d(rows, rows[k::3]), rows[k::3]) for k in range(3))
+    again = model_of(cv=pairs).fit(X, y)
+    assert again._overview().n_folds == 3
+
+
+def test_models_change_kind_when_they_are_fitted_again(data: Any) -> None:
+    X, y = data
+    model = model_of(probability=True).fit(X, y)
+    model.set_params(approx=None, probability=False).fit(X, y)
+    plain = model_of(approx=None).fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
+    model.set_params(approx="nystroem").fit(X, y)
+    assert not hasattr(model, "support_vectors_") and not hasattr(model, "_sigmoids")
+
+
+def test_an_interrupt_leaves_the_finished_gammas(
+    data: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = data
+    once = model_of(gamma=GAMMAS[0]).fit(X, y)
+    run, calls = tuning._run, []
+
+    def cut(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        return run(*arguments)
+
+    monkeypatch.setattr(tuning, "_run", cut)
+    model = model_of()
+    with pytest.raises(exactcv.Interrupted, match="1 of 2 gammas done") as stop:
+        model.fit(X, y)
+    assert stop.value.partial is model
+    np.testing.assert_array_equal(model.predict(X), once.predict(X))
+    with pytest.raises(exactcv.Interrupted, match="before the first gamma"):
+        model_of().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"scoring": "roc_auc"}, "does not go with scoring"),
+        ({"method": "refit"}, "does not go with method"),
+        ({"approx": "rff", "kernel": "poly"}, "no random Fourier features"),
+        ({"n_components": 151}, "more than the 150 rows"),
+        ({"n_components": 0}, "at least 1"),
+        ({"gamma": []}, "empty list"),
+        ({"kernel": "linear"}, "has no gamma"),
+        ({"random_state": "x"}, "random_state"),
+        ({"cv": 1}, "number of folds"),
+    ],
+)
+def test_bad_settings(data: Any, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(exactcv.ExactCVError, match=said):
+        model_of(**changes).fit(*data)
+
+
+def test_precomputed_kernels_and_three_classes_are_refused(data: Any) -> None:
+    X, y = data
+    with pytest.raises(exactcv.ExactCVError, match="precomputed"):
+        model_of(kernel="precomputed", gamma="median").fit(X @ X.T, y)
+    with pytest.raises(exactcv.ExactCVError, match="two classes, y has 3"):
+        model_of().fit(X, np.arange(150) % 3)
+    with pytest.raises(exactcv.ExactCVError, match="two classes, got 1"):
+        model_of().fit(X, np.zeros(150))
+    some = np.arange(150) % 3
+    with pytest.raises(exactcv.ExactCVError, match=r"one class only, .* with positive weight"):
+        model_of().fit(X, some, sample_weight=some == 1)
+    two = model_of().fit(X, some, sample_weight=(some != 1).astype(float))
+    assert two.classes_.tolist() == [0, 2]
+
+
+def test_dask_collections(data: Any) -> None:
+    da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    X, y = data
+    weight = np.tile([1.0, 2.0, 0.5], 50)
+    common = {"class_weight": "balanced", "probability": True}
+    local = model_of(**common).fit(X, y, sample_weight=weight)
+    frame = pandas.DataFrame(X, columns=list("abcd")).assign(y=y, w=weight)
+    for source in (
+        [da.from_array(values, chunks=(60, *values.shape[1:])) for values in (X, y, weight)],
+        [dd.from_pandas(frame, npartitions=3), "y", "w"],
+    ):
+        model = model_of(**common).fit(source[0], source[1], sample_weight=source[2])
+        np.testing.assert_array_equal(model.cv_results_["error"], local.cv_results_["error"])
+        np.testing.assert_allclose(model.predict_proba(X), local.predict_proba(X), atol=1e-8)
+
+
+def test_files_and_memory_limits(data: Any, tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    X, y = data
+    weight = np.tile([1.0, 2.0, 0.5], 50)
+    columns = {name: X[:, k] for k, name in enumerate("abcd")} | {"y": y, "w": weight}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
+    common = {"class_weight": "balanced", "memory_limit": "200MB"}
+    from_file = model_of(**common).fit(tmp_path / "t.parquet", "y", sample_weight="w")
+    in_memory = model_of(**common).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(from_file.cv_results_["error"], in_memory.cv_results_["error"])
+    np.testing.assert_allclose(
+        from_file.decision_function(X), in_memory.decision_function(X), atol=1e-8
+    )
+    saved = exactcv.save_model(from_file, tmp_path / "m")
+    assert (exactcv.load_model(saved).predict(X) == from_file.predict(X)).all()
+    with pytest.raises(exactcv.MemoryLimitError, match=r"the memory limit is 100\.0 kB"):
+        exactcv.SVCCV(memory_limit="100kB").fit(X, y)
+
+
+# ---- model files ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[np.ndarray, np.ndarray]:
+    return exactcv.datasets.make_mixture(40, 3, random_state=0)
+
+
+@pytest.mark.parametrize("approx", ["rff", "nystroem"])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("kernel", ["laplacian", "rbf", "poly"])
+def test_round_trip_bit_for_bit(
+    small: Any, tmp_path: Path, approx: str, form: Callable[[np.ndarray], Any], kernel: str
+) -> None:
+    if (approx, kernel) == ("rff", "poly"):
+        pytest.skip("it has no random features")
+    X, y = form(small[0]), small[1]
+    model = model_of(approx, kernel=kernel, n_components=7, probability=True).fit(X, y)
+    again = exactcv.load_model(exactcv.save_model(model, tmp_path / "m"))
+    for name in ("predict", "decision_function", "predict_proba"):
+        np.testing.assert_array_equal(getattr(again, name)(X), getattr(model, name)(X))
+    assert sparse.issparse(X) or again.predict(sparse.csr_matrix(X)).shape == (40,)
+    assert again.cv_results_["params"] == model.cv_results_["params"]
+    lines = [line for line in model.summary().splitlines() if not line.startswith("time:")]
+    assert again.summary().splitlines() == lines
+    same = exactcv.save_model(again, tmp_path / "n")
+    assert same.read_bytes() == (tmp_path / "m").read_bytes()
+
+
+@pytest.fixture(scope="module", params=["rff", "nystroem"])
+def content(request: Any, small: Any, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("model") / "model.exactcv"
+    return exactcv.save_model(
+        model_of(request.param, n_components=5).fit(*small), path
+    ).read_bytes()
+
+
+def load(path: Path, data: bytes) -> Any:
+    path.write_bytes(data)
+    return exactcv.load_model(path)
+
+
+def test_cut_files_are_refused(content: bytes, tmp_path: Path) -> None:
+    for size in [*range(0, len(content), 499), len(content) - 1]:
+        with pytest.raises(exactcv.FileError):
+            load(tmp_path / "m", content[:size])
+
+
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.data())
+def test_forged_files_load_or_are_refused(
+    content: bytes, tmp_path: Path, draw: st.DataObject
+) -> None:
+    body = bytearray(content[:-DIGEST])
+    for _ in range(draw.draw(st.integers(1, 4))):
+        body[draw.draw(st.integers(0, len(body) - 1))] = draw.draw(st.integers(0, 255))
+    try:
+        model = load(tmp_path / "m", sealed(bytes(body)))
+    except exactcv.FileError:
+        return
+    assert model.predict(np.zeros((2, 3))).shape == (2,)
+
+
+def part(tree: dict[str, Any], *names: str) -> list[Any]:
+    """The [key, value] that the header keeps under these names."""
+    for name in names:
+        found = next(pair for pair in tree["dict"] if pair[0] == name)
+        tree = found[1]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("names", "value"),
+    [
+        (("feature_map", "kind"), "magic"),
+        (("feature_map", "kind"), None),
+        (("weights",), [1.0, 2.0]),
+        (("intercept",), None),
+        (("scalars", "gamma_"), 7.0),
+        (("scalars", "n_features_in_"), 4),
+        (("params", "kernel"), "linear"),
+        (("classes", "values"), [1.0]),
+        (("version",), 1),
+        (("version",), 3),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(
+    content: bytes, tmp_path: Path, names: tuple[str, ...], value: Any
+) -> None:
+    def change(header: dict[str, Any]) -> None:
+        part(header["tree"], *names)[1] = value
+
+    with pytest.raises(exactcv.FileError):
+        load(tmp_path / "m", with_header(change, content))

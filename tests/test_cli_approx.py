@@ -1,0 +1,295 @@
+"""``exactcv tune --approx``, asked for or chosen because the kernel matrix would not fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+from sklearn.model_selection import LeaveOneGroupOut, StratifiedGroupKFold, StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+from test_cli_resume import Cut, results
+from test_cli_tune import QUICK, RESULTS, columns_of, read, rows, run, write_csv
+
+import exactcv
+from exactcv.commands.approximation import choose_kernel
+from exactcv.commands.folder import CurveFiles
+from exactcv.commands.settings import TuneSettings
+
+SMALL = "20kB"  # the kernel matrix of 36 rows takes 10 kB, and the whole run three times that
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    more = {"g": np.arange(36) % 5, "w": np.tile([0, 1, 2], 12)}
+    return write_csv(tmp_path / "data.csv", columns_of() | more)
+
+
+def tune(table: Path, *more: object) -> int:
+    columns = [word for name in "gw" if name not in more for word in ("--drop", name)]
+    return run("tune", table, "--target", "y", *columns, *QUICK, *more)
+
+
+# ---- asked for -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("approx", ["rff", "nystroem"])
+def test_tune_writes_what_svccv_finds(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], approx: str
+) -> None:
+    out = tmp_path / "out"
+    options = ("--approx", approx, "--components", "9", "--probability", "--out", out)
+    assert tune(table, *options) == 0
+    printed = capsys.readouterr().out
+    assert f"approximate kernel ({approx}, 9 components), as asked for" in printed
+    assert "--approx none takes the exact one" in printed
+    assert {path.name for path in out.iterdir()} == RESULTS
+
+    X, y = rows()
+    X = StandardScaler().fit_transform(X)
+    middle = exactcv.SVCCV(Cs=[1.0]).fit(X, y).gamma_
+    model = exactcv.SVCCV(
+        Cs=[0.1, 1.0, 10.0], gamma=[0.25 * middle, middle], store_cv_results=True, random_state=0,
+        approx=approx, n_components=9, probability=True,
+    ).fit(X, y)  # fmt: skip
+    saved = exactcv.load_model(out)
+    assert (saved.estimator.C_, saved.estimator.n_components) == (model.C_, 9)
+    np.testing.assert_allclose(
+        saved.decision_function(table), model.decision_function(X), atol=1e-8
+    )
+    found = read(out / "cv.csv")
+    assert [int(row["n_errors"]) for row in found] == model.cv_results_["n_errors"].tolist()
+    left_out = read(out / "predictions.csv")
+    values = [float(row["decision for class 1"]) for row in left_out]
+    expected = model.cv_results_["decision"][model.best_index_]
+    np.testing.assert_allclose(values, expected, atol=1e-7)
+    assert sum(row["wrong"] == "1" for row in left_out) == round(36 * (1 - model.best_score_))
+
+    result = json.loads((out / "run.json").read_text())["result"]
+    assert result["approximate_kernel"] == f"{approx}, 9 components" and result["exact"]
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert page.count(f"approximate kernel ({approx}, 9 components)") >= 3
+    assert f"--approx {approx} --components 9" in page
+
+    assert (
+        run("predict", out, table, "--out", tmp_path / "p.csv", "--drop", "g", "--drop", "w") == 0
+    )
+    predicted = read(tmp_path / "p.csv")
+    assert [row["predicted"] for row in predicted] == [f"class {k}" for k in model.predict(X)]
+    shares = [float(row["probability of class 1"]) for row in predicted]
+    np.testing.assert_allclose(shares, saved.predict_proba(table)[:, 1])
+
+
+@pytest.mark.parametrize(
+    ("options", "cv", "seed"),
+    [
+        (["--cv", "4"], StratifiedKFold(4), 0),
+        (["--cv", "4", "--seed", "3"], StratifiedKFold(4, shuffle=True, random_state=3), 3),
+        (["--groups", "g"], LeaveOneGroupOut(), 0),
+        (
+            ["--groups", "g", "--cv", "2", "--seed", "5"],
+            StratifiedGroupKFold(2, shuffle=True, random_state=5),
+            5,
+        ),
+    ],
+)
+def test_folds_weights_and_classes(
+    table: Path, tmp_path: Path, options: list[str], cv: Any, seed: int
+) -> None:
+    out = tmp_path / "out"
+    weighted = ("--weight", "w", "--class-weight", "balanced", "--gamma", "0.1")
+    quick = ("--target", "y", "--Cs", "0.1,1,10", "--n-jobs", "1", "--out", out)
+    options = options if "g" in options else [*options, "--drop", "g"]
+    approx = ("--approx", "nystroem", "--components", "7")
+    assert run("tune", table, *quick, *options, *weighted, *approx) == 0
+    _, y = rows()
+    weight, groups = np.tile([0.0, 1.0, 2.0], 12), np.arange(36) % 5
+    saved = exactcv.load_model(out)
+    model = exactcv.SVCCV(
+        Cs=[0.1, 1.0, 10.0], gamma=0.1, cv=cv, random_state=seed, class_weight="balanced",
+        approx="nystroem", n_components=7,
+    )  # fmt: skip
+    given = {"groups": groups} if "g" in options and "--groups" in options else {}
+    model.fit(saved.prepare(table), y, sample_weight=weight, **given)
+    found = read(out / "cv.csv")
+    np.testing.assert_allclose([float(r["error"]) for r in found], model.cv_results_["error"])
+    assert {int(r["row"]) % 3 for r in read(out / "predictions.csv")} == {0, 2}  # weight 0: 1
+
+
+def test_svmlight_files_stay_sparse(tmp_path: Path) -> None:
+    X, y = rows(60)
+    out, file = tmp_path / "out", tmp_path / "d.svm"
+    dump_svmlight_file(np.where(np.abs(X) > 0.3, X, 0), y, str(file), zero_based=False)
+    options = ("--target", "target", "--approx", "nystroem", "--components", "8", *QUICK)
+    assert run("tune", file, *options, "--out", out) == 0
+    model = exactcv.load_model(out)
+    assert model.estimator.feature_map_.landmarks.format == "csr"
+    assert run("predict", out, file, "--out", tmp_path / "p.csv") == 0
+    predicted = [int(row["predicted"]) for row in read(tmp_path / "p.csv")]
+    assert predicted == model.predict(file).tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "said"),
+    [
+        (["--approx", "rff", "--kernel", "poly"], 2, "only rbf and laplacian have random features"),
+        (["--approx", "rff", "--scoring", "roc_auc"], 2, "does not go with --scoring roc_auc"),
+        (["--approx", "rff", "--method", "refit"], 2, "does not go with --method refit"),
+        (["--approx", "rff", "--components", "0"], 2, "--components"),
+        (["--approx", "none", "--components", "5"], 2, "not for none"),
+        (["--memory-limit", "much"], 2, "--memory-limit much is not understood"),
+        (["--memory-limit", "0"], 2, "--memory-limit 0 is not understood"),
+        (["--approx", "rff", "--seed", "-1"], 2, "--seed"),
+        (["--approx", "nystroem", "--components", "37"], 1, "more than the 36 rows"),
+        (["--approx", "none", "--memory-limit", SMALL], 1, "rows or raise --memory-limit, or let"),
+        (["--memory-limit", SMALL, "--scoring", "f1_macro"], 1, "but does not go with --scoring"),
+        (["--memory-limit", SMALL, "--components", "40"], 1, "more than the 36 rows"),
+    ],
+)
+def test_what_is_refused(
+    table: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    status: int,
+    said: str,
+) -> None:
+    assert tune(table, *options, "--out", tmp_path / "out") == status
+    error = capsys.readouterr().err
+    assert said in error and "Traceback" not in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_three_classes_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = write_csv(tmp_path / "three.csv", columns_of(36, 3))
+    assert run("tune", table, "--target", "y", *QUICK, "--approx", "rff") == 1
+    assert "separates two classes, the target has 3" in capsys.readouterr().err
+    assert run("tune", table, "--target", "y", *QUICK, "--memory-limit", SMALL) == 1
+    assert "would fit but does not go with 3 classes" in capsys.readouterr().err
+
+
+# ---- chosen --------------------------------------------------------------------------------------
+
+
+def test_it_is_chosen_when_the_matrix_does_not_fit(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, asked = tmp_path / "out", tmp_path / "asked"
+    assert tune(table, "--memory-limit", SMALL, "--components", "9", "--out", out) == 0
+    printed = capsys.readouterr().out
+    said = "the kernel matrix of 36 rows (10.4 kB) would not fit into memory"
+    assert f"approximate kernel (nystroem, 9 components), since {said}" in printed
+    assert "--approx none forces the exact one" in printed
+    assert said in (out / "report.html").read_text(encoding="utf-8")
+    same = ("--approx", "nystroem", "--components", "9", "--memory-limit", SMALL)
+    assert tune(table, *same, "--out", asked) == 0
+    for name in ("model.exactcv", "cv.csv", "predictions.csv", "curve.png"):
+        assert (out / name).read_bytes() == (asked / name).read_bytes()
+    saved, again = (json.loads((f / "run.json").read_text()) for f in (out, asked))
+    assert saved["fingerprint"] == again["fingerprint"]
+
+
+def test_the_exact_kernel_is_taken_when_it_fits(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for options in ([], ["--approx", "none"], ["--memory-limit", "1GB"], ["--components", "9"]):
+        out = tmp_path / "-".join(["out", *options])
+        assert tune(table, *options, "--out", out) == 0
+        printed = capsys.readouterr().out
+        assert "approximate" not in printed
+        assert ("--components is not used" in printed) == ("9" in options)
+        recorded = json.loads((out / "run.json").read_text())
+        assert recorded["settings"]["approx"] is None
+        assert recorded["result"]["approximate_kernel"] is None
+        assert recorded["result"]["n_support"] > 0
+        assert "--approx auto" not in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_run_cut_short_goes_on_with_its_kernel(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    options = ("--probability", "--gammas", "3", "--components", "9")
+    assert tune(table, *options, "--memory-limit", SMALL, "--out", whole) == 0
+    save = CurveFiles.save
+
+    def cut(self: CurveFiles, number: int, curve: Any) -> None:
+        if number == 2:
+            raise Cut
+        save(self, number, curve)
+
+    monkeypatch.setattr(CurveFiles, "save", cut)
+    with pytest.raises(Cut):
+        tune(table, *options, "--memory-limit", SMALL, "--out", out)
+    monkeypatch.setattr(CurveFiles, "save", save)
+    capsys.readouterr()
+    assert tune(table, *options, "--memory-limit", SMALL, "--n-jobs", "2", "--out", out) == 0
+    assert "going on with 2 finished gamma(s)" in capsys.readouterr().out
+    assert results(out) == results(whole)
+    # There is enough memory now, but what there is is not to be lost.
+    assert tune(table, *options, "--out", out) == 0
+    printed = capsys.readouterr().out
+    assert "approximate kernel (nystroem, 9 components)" in printed and "nothing to do" in printed
+
+    for other, said in (
+        (("--approx", "none"), 'approx was "nystroem", now null'),
+        (("--approx", "rff"), 'approx was "nystroem", now "rff"'),
+        (("--approx", "nystroem", "--components", "8"), "components was 9, now 8"),
+        (("--seed", "1", "--approx", "nystroem"), "seed was null, now 1"),
+    ):
+        given = options[:3] if "none" in other else options
+        assert tune(table, *given, *other, "--out", out) == 1
+        assert said in capsys.readouterr().err
+
+
+def test_a_finished_exact_run_stays_what_it_is(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert tune(table, "--out", out) == 0
+    assert tune(table, "--out", out, "--memory-limit", SMALL) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    (out / "curve.png").unlink()  # so that something is to be done
+    recorded = json.loads((out / "run.json").read_text()) | {"status": "running"}
+    (out / "run.json").write_text(json.dumps(recorded))
+    assert tune(table, "--out", out, "--memory-limit", SMALL) == 1
+    assert "the run in --out has the exact one" in capsys.readouterr().err
+
+
+def test_damaged_curves_are_computed_again(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    options = ("--approx", "rff", "--components", "9")
+    assert tune(table, *options, "--out", whole) == 0
+    save = CurveFiles.save
+
+    def cut(self: CurveFiles, number: int, curve: Any) -> None:
+        save(self, number, curve)
+        raise Cut
+
+    monkeypatch.setattr(CurveFiles, "save", cut)
+    with pytest.raises(Cut):
+        tune(table, *options, "--out", out)
+    monkeypatch.setattr(CurveFiles, "save", save)
+    kept = out / "unfinished" / "gamma-001"
+    kept.write_bytes(kept.read_bytes()[:-50])
+    assert tune(table, *options, "--out", out) == 0
+    assert "gamma-001 is computed again" in capsys.readouterr().err
+    assert results(out) == results(whole)
+
+
+def test_the_default_grid_is_one_of_lambdas() -> None:
+    asked = TuneSettings(target="y")
+    chosen = choose_kernel(asked, n=10**6, n_classes=2, memory_limit="1GB")
+    assert (chosen.settings.approx, chosen.settings.components) == ("nystroem", 200)
+    lambdas = chosen.settings.grid()["lambdas"]
+    assert (len(lambdas), lambdas[0], lambdas[-1]) == (16, 0.1, 1e-4)
+    assert "8000.0 GB" in (chosen.said or "")
+    fits = choose_kernel(asked, n=1000, n_classes=2, memory_limit="1GB")
+    assert fits.settings.approx is None and fits.said is None and "Cs" in fits.settings.grid()
+    dense = choose_kernel(asked, n=1000, n_classes=2, memory_limit="1GB", extra_bytes=10**9)
+    assert dense.settings.approx == "nystroem"
