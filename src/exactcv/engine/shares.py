@@ -171,9 +171,9 @@ class Shares:
         lack = self._balance(share, coef, itself) if self.fit_intercept else np.zeros(len(coef))
         first, last = coef**2 * own, np.einsum("ij,ij->i", share @ self.K, share)
         square = first - 2.0 * np.einsum("ij,ij->i", target, share) + last
-        size = np.sqrt(np.maximum(square, 0.0) + ROUNDING * (first + last))
+        size = np.sqrt(np.maximum(square, 0.0) + ROUNDING * (np.abs(first) + np.abs(last)))
         # What rounding leaves unshared could go to any free row.
-        size += lack * np.sqrt(self.K.diagonal().max())
+        size += lack * np.sqrt(np.abs(self.K.diagonal()).max())
         size[lack > 1e-9 * np.abs(coef)] = np.inf
         return np.asarray(size)
 
