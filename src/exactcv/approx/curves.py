@@ -175,7 +175,10 @@ class _LeaveOneOut:
 
     def _flush(self) -> None:
         """Solve what waits."""
-        ready, self.n_waiting = [l for l, some in enumerate(self.waiting) if some], 0
+        sizes = [sum(len(rows) for rows, _ in some) for some in self.waiting]
+        # The longest first, so that no thread is left with one when the others are done.
+        ready = [int(l) for l in np.argsort(sizes)[::-1] if sizes[l]]
+        self.n_waiting = 0
         found = self.solver.workers.map(self._solve_waiting, ready)
         for l, (rows, Z, outcome) in zip(ready, found, strict=True):
             self._note(l, rows, Z, outcome)

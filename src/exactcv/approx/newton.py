@@ -80,7 +80,7 @@ def _minimise(
 def _solve(problem: Reduced, inside: np.ndarray, tau: float, gradient: FloatArray) -> FloatArray:
     """The Hessian's inverse times the gradient."""
     rows = problem.signed[inside]
-    rows = rows * np.sqrt(problem.box[inside] / (2.0 * tau))[:, None]
+    rows *= np.sqrt(problem.box[inside] / (2.0 * tau))[:, None]
     H = rows.T @ rows
     last = H[-1, -1]
     H.flat[:: len(H) + 1] += 1.0

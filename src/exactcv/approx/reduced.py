@@ -36,10 +36,12 @@ class Reduced:
     a: FloatArray
     beta: float
     fit_intercept: bool
-    # (r, m + 1): z_i and 1, times y_i
-    signed: FloatArray = field(init=False)
+    # (r, m + 1): z_i and 1, times y_i; worked out unless it is there already.
+    signed: FloatArray = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
 
     def __post_init__(self) -> None:
+        if len(self.signed) == len(self.y):
+            return
         signed = np.empty((len(self.y), self.Z.shape[1] + 1))
         signed[:, :-1] = self.Z
         signed[:, -1] = 1.0 if self.fit_intercept else 0.0

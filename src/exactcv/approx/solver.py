@@ -229,9 +229,10 @@ class Solver:
         for C, one, other in zip(Cs, good, rough, strict=True):
             error, free = self._apart(one.theta, other.theta), one.state == FREE
             columns.append(Column(float(C), -1, one.theta, error, int(np.count_nonzero(free))))
-        return self.workers.map(self._refined, columns)
+        sampled = self._sampled(1.0, len(self.sample.y))
+        return self.workers.map(partial(self._refined, sampled), columns[::-1])[::-1]
 
-    def _refined(self, column: Column) -> Column:
+    def _refined(self, whole: Reduced, column: Column) -> Column:
         """A guess from the whole sample, where the rows in reach are more than can be collected."""
         rows, error = len(self.sample.y), column.error
         if error is None or rows < 4 * self.target:
@@ -240,7 +241,7 @@ class Solver:
         within = np.count_nonzero(np.abs(r) <= WIDTH * error) * self.runner.n / rows
         if within <= 2 * self._rows_for(column):
             return column
-        problem = self._sampled(column.C, rows)
+        problem = replace(whole, box=column.C * whole.box)
         theta, _, steps = smooth_solution(problem, column.theta, 2 * self.target, 2.0 * error)
         self.steps += steps
         # Errors fall with the square root of the number of rows.
@@ -303,9 +304,11 @@ class Solver:
             plan = self._plan(mine)
             sums = merge(self.runner.map(_Sweep(plan, self._left_out_of(plan))))
             self.passes += 1
-            found = self.workers.map(partial(self._round, mine, plan, sums), range(len(open_)))
-            for k, solved in zip(open_, found, strict=True):
-                done[k] = solved
+            # The longest first, so that no thread is left with one when the others are done.
+            order = np.argsort([-state.target for state in mine], kind="stable")
+            found = self.workers.map(partial(self._round, mine, plan, sums), order)
+            for p, solved in zip(order, found, strict=True):
+                done[open_[p]] = solved
             open_ = [k for k in open_ if done[k] is None]
         return [solved for solved in done if solved is not None]
 
