@@ -40,7 +40,7 @@ class Reduced:
     signed: FloatArray = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
 
     def __post_init__(self) -> None:
-        if len(self.signed) == len(self.y):
+        if self.signed.shape == (len(self.y), self.Z.shape[1] + 1):
             return
         signed = np.empty((len(self.y), self.Z.shape[1] + 1))
         signed[:, :-1] = self.Z
