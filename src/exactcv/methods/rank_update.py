@@ -306,6 +306,7 @@ def _solve_block(
         fits, systems = _one_by_one(full, outs, check)
     counts.newton_steps = sum(len(found.steps) for found in fits)
     counts.rank = sum(int(np.count_nonzero(x.active != full.fit.active)) for x in fits)
+    counts.rank += sum(len(design.columns(out)) for out in outs)
     good = np.zeros(len(folds), dtype=bool)
     for which, system in systems:
         mine, out = [fits[k] for k in which], [outs[k] for k in which]
