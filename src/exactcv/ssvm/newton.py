@@ -22,7 +22,7 @@ import numpy as np
 from ..folds import IntArray
 from ..losses import FloatArray
 from .model import BoolArray, Design
-from .updates import NONE, Fresh, Held, Leaving, StrategyOne, StrategyTwo, prefers_two
+from .updates import NONE, Fresh, Held, Leaving, StrategyOne, StrategyTwo, prefers_two, price_afresh
 
 __all__ = [
     "STRATEGIES",
@@ -51,6 +51,7 @@ WORTH_UPDATING = 0.5
 EPSILON = float(np.finfo(float).eps)
 UNKNOWN = np.zeros(0)
 GRADIENT = 1e-10  # the aim for ||g||, relative to max(1, ||theta||)
+ENOUGH = GRADIENT / 100.0  # needs no more refinement
 ROUGH = 1e-8  # a gradient beyond this, relative likewise, is not left to rounding
 PANEL = 256  # rows at a time in extended precision
 
@@ -157,18 +158,21 @@ def _armijo(
     return 0.0
 
 
-def hold(design: Design, c: float, active: BoolArray, strategy: str) -> Held:
-    """Factorise for these support vectors by strategy I or II ("auto": the smaller matrix)."""
+def hold(design: Design, c: float, active: BoolArray, strategy: str, whole: bool = True) -> Held:
+    """Factorise for these support vectors by strategy I or II ("auto": the smaller matrix).
+
+    ``whole`` forms the inverse, for many updates; without it each column costs two solves.
+    """
     if strategy == "auto":
         strategy = "II" if prefers_two(design, int(active.sum())) else "I"
-    return (StrategyTwo if strategy == "II" else StrategyOne)(design, c, active)
+    return (StrategyTwo if strategy == "II" else StrategyOne)(design, c, active, whole)
 
 
 def fit(design: Design, c: float, strategy: str = "auto", active: BoolArray | None = None) -> Fit:
     """The solution on all rows with positive weight.
 
-    A step whose set is close to the one that was factorised last updates; otherwise the matrix is
-    factorised for the new set.
+    A step whose set is close to the one that was factorised last updates; where that would take
+    more operations the matrix is factorised for the new set.
 
     Examples
     --------
@@ -189,8 +193,9 @@ def fit(design: Design, c: float, strategy: str = "auto", active: BoolArray | No
 
     def target(support: BoolArray) -> FloatArray:
         nonlocal leaving
-        if leaving is None or leaving.rank(support) > WORTH_UPDATING * leaving.held.size:
-            leaving = Leaving(hold(design, c, support, strategy))
+        afresh = price_afresh(design, int(support.sum()))
+        if leaving is None or leaving.price(support) > afresh:
+            leaving = Leaving(hold(design, c, support, strategy, whole=False))
         return leaving.target(support)
 
     found = newton(design, c, design.used, target, active)
@@ -294,7 +299,7 @@ def refine(
     G, f = gradients(design, c, theta, active, dropped)
     square = np.einsum("ij,ij->i", G, G)
     for _ in range(rounds):
-        enough = FLICKER**2 * np.maximum(1.0, np.einsum("ij,ij->i", theta, theta))
+        enough = ENOUGH**2 * np.maximum(1.0, np.einsum("ij,ij->i", theta, theta))
         wanting = np.flatnonzero(square > enough)
         if not len(wanting):
             break

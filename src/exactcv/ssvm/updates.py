@@ -22,7 +22,8 @@ S^-1 + c A A'), and uses  H_0^-1 = I - c A_0' P A_0.  For rows of S_0 that gives
 A H_0^-1 A_D' = A A_0' P_.D, and the block  -1 + c A_D H_0^-1 A_D'  of the system is -P_DD:
 bordering downdates P by (7), for rows that join it grows P by (6).
 
-Both form the inverse from a Cholesky factor, once, because its columns are wanted by the fold.
+Both start from a Cholesky factor.  For folds they form the inverse from it, once, because its
+columns are what the folds ask for; between the Newton steps of one fit the factor alone serves.
 Nothing updated is ever updated again - each fold goes back to the held matrix - so errors do not
 pile up; what remains is found by the residual check (``newton.py``, ``judge.py``), and then the
 fold's own matrix is factorised afresh (`Fresh`).
@@ -40,14 +41,23 @@ from ..folds import IntArray
 from ..losses import FloatArray
 from .model import BoolArray, Design
 
-__all__ = ["Fresh", "Held", "Leaving", "StrategyOne", "StrategyTwo", "inverse", "prefers_two"]
+__all__ = [
+    "Fresh",
+    "Held",
+    "Leaving",
+    "StrategyOne",
+    "StrategyTwo",
+    "inverse",
+    "prefers_two",
+    "price_afresh",
+]
 
 NONE = np.zeros(0, dtype=np.intp)
 
 
 def inverse(M: FloatArray) -> FloatArray:
     """The inverse of a symmetric positive definite matrix, by Cholesky; M is overwritten."""
-    return _from_factor(cholesky(M), overwrite=True)
+    return from_factor(cholesky(M), overwrite=True)
 
 
 def cholesky(M: FloatArray) -> FloatArray:
@@ -59,7 +69,7 @@ def cholesky(M: FloatArray) -> FloatArray:
     return np.asarray(factor)
 
 
-def _from_factor(factor: FloatArray, overwrite: bool = False) -> FloatArray:
+def from_factor(factor: FloatArray, overwrite: bool = False) -> FloatArray:
     """(U'U)^-1."""
     upper, info = lapack.dpotri(factor, lower=0, overwrite_c=overwrite)
     if info != 0:
@@ -68,6 +78,25 @@ def _from_factor(factor: FloatArray, overwrite: bool = False) -> FloatArray:
     lower += lower.T
     lower.flat[:: len(lower) + 1] = np.diagonal(upper)
     return lower
+
+
+def triangular(U: FloatArray, M: FloatArray, transposed: int) -> FloatArray:
+    """U^-1 M, or U^-T M, for U as `cholesky` gives it."""
+    if not M.size:
+        return M
+    solved = blas.dtrsm(1.0, U, M if M.ndim == 2 else M[:, None], lower=0, trans_a=transposed)
+    return np.asarray(solved if M.ndim == 2 else solved[:, 0])
+
+
+def price_of_updating(design: Design, size: int, new: int, rank: int) -> float:
+    """Operations for ``new`` columns of A H_0^-1 U and a system of this rank."""
+    return new * 2.0 * size * (size + design.n) + 2.0 / 3.0 * rank**3
+
+
+def price_afresh(design: Design, n_active: int) -> float:
+    """Operations for forming and factorising the smaller matrix."""
+    small, large = sorted((n_active, design.d))
+    return float(small) ** 2 * (large + small / 3.0)
 
 
 def prefers_two(design: Design, n_active: int) -> bool:
@@ -114,25 +143,35 @@ class Held(Protocol):
 
 
 class StrategyOne:
-    """The d x d inverse of H = I + c A_S' A_S."""
+    """The d x d matrix H = I + c A_S' A_S: its inverse, or its factor if not ``whole``."""
 
-    def __init__(self, design: Design, c: float, active: BoolArray):
+    def __init__(self, design: Design, c: float, active: BoolArray, whole: bool = True):
         self.design, self.c, self.active = design, c, active
         self.size = design.d
-        self.inverse = inverse(design.hessian(c, active))
-        self.theta = self.inverse @ (c * (design.A[active].T @ design.t[active]))
+        self.factor = cholesky(design.hessian(c, active))
+        self.inverse = from_factor(self.factor, overwrite=True) if whole else None
+        self.theta = self._times(c * (design.A[active].T @ design.t[active]))
         self.f = design.A @ self.theta
+
+    def _times(self, M: FloatArray) -> FloatArray:
+        """H^-1 M."""
+        if self.inverse is not None:
+            return np.asarray(self.inverse @ M)
+        return triangular(self.factor, triangular(self.factor, M, 1), 0)
 
     def coefficients(self, columns: IntArray) -> FloatArray:
         return self.theta[columns]
 
     def row_columns(self, rows: IntArray) -> FloatArray:
         A = self.design.A
-        columns: FloatArray = A @ (sqrt(self.c) * (self.inverse @ A[rows].T))
+        columns: FloatArray = A @ (sqrt(self.c) * self._times(A[rows].T))
         return columns
 
     def unit_columns(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
-        taken = self.inverse[:, columns]
+        if self.inverse is None:
+            taken = self._times(np.eye(self.size)[:, columns])
+        else:
+            taken = self.inverse[:, columns]
         return self.design.A @ taken, taken[columns]
 
     def leaving_block(self, rows: IntArray, F: FloatArray) -> FloatArray:
@@ -144,7 +183,7 @@ class StrategyOne:
         return np.asarray(found - (one == other))
 
     def solve(self, G: FloatArray) -> FloatArray:
-        return np.asarray(G @ self.inverse)
+        return np.asarray(self._times(G.T).T)
 
     def apply(self, R: FloatArray) -> FloatArray:
         A, S = self.design.A, self.active
@@ -152,7 +191,7 @@ class StrategyOne:
 
 
 class StrategyTwo:
-    """The l_sv x l_sv matrix B = I + c A_S A_S' = U'U, its factor and its inverse P.
+    """The l_sv x l_sv matrix B = I + c A_S A_S' = U'U: its factor and, if ``whole``, inverse P.
 
     With V = U^-T A_S A_N' and T = P A_S A_N' for the rows N outside S, most of what is asked for
     is there already or a difference of the right kind:
@@ -164,57 +203,75 @@ class StrategyTwo:
     loses eps ||B||^2, by triangular solves eps ||B||: at c = 1e3 and 700 rows that decides.
     """
 
-    def __init__(self, design: Design, c: float, active: BoolArray):
-        self.design, self.c, self.active = design, c, active
+    def __init__(self, design: Design, c: float, active: BoolArray, whole: bool = True):
+        self.design, self.c, self.active, self.whole = design, c, active, whole
         self.rows, self.rest = np.flatnonzero(active), np.flatnonzero(~active)
         self.size = len(self.rows)
-        self.place = np.full(design.n, -1, dtype=np.intp)
+        self.place = np.empty(design.n, dtype=np.intp)  # among the rows, or among the rest
         self.place[self.rows] = np.arange(self.size)
         self.place[self.rest] = np.arange(len(self.rest))
         self.across = design.gram(self.rows)  # A A_S'
         B = c * self.across[self.rows]
         B.flat[:: self.size + 1] += 1.0
         self.factor = cholesky(B) if self.size else B
-        self.inverse = _from_factor(self.factor) if self.size else B
-        self.V = self._half(self.across[self.rest].T)
-        self.T = self._other_half(self.V)
+        if whole:
+            self.inverse = from_factor(self.factor) if self.size else B
+            self.V = self._half(self.across[self.rest].T)
+            self.T = self._other_half(self.V)
         self.alpha = c * self._other_half(self._half(design.t[self.rows]))
-        self.f = np.empty(design.n)
-        self.f[self.rows] = design.t[self.rows] - self.alpha / c
-        self.f[self.rest] = self.across[self.rest] @ self.alpha
+        self.f = self._spread(design.t[self.rows] - self.alpha / c, self._rest(self.alpha))
 
     def coefficients(self, columns: IntArray) -> FloatArray:
         found: FloatArray = self.alpha @ self.design.A[np.ix_(self.rows, columns)]
         return found
 
     def row_columns(self, rows: IntArray) -> FloatArray:
-        inside = self.active[rows]
-        leaving, joining = self.place[rows[inside]], self.place[rows[~inside]]
-        columns, root = np.empty((self.design.n, len(rows))), sqrt(self.c)
-        among = self.inverse[:, leaving] / -root
-        among[leaving, np.arange(len(leaving))] += 1.0 / root
-        columns[np.ix_(self.rows, inside)] = among
-        columns[np.ix_(self.rest, inside)] = root * self.T[leaving].T
-        if len(joining):
-            columns[np.ix_(self.rows, ~inside)] = root * self.T[:, joining]
-            A = self.design.gram(self.rest[joining])[self.rest]
-            others = root * (A - self.c * (self.V.T @ self.V[:, joining]))
-            columns[np.ix_(self.rest, ~inside)] = others
+        inside, root = self.active[rows], sqrt(self.c)
+        columns = np.empty((self.design.n, len(rows)))
+        columns[:, inside] = self._leaving(self.place[rows[inside]])
+        if not inside.all():
+            columns[:, ~inside] = self._joining(self.place[rows[~inside]])
+        columns *= root
         return columns
+
+    def _leaving(self, places: IntArray) -> FloatArray:
+        """A H^-1 A_D'."""
+        entries = (places, np.arange(len(places)))
+        if self.whole:
+            inner, others = self.inverse[:, places], self.T[places].T
+        else:
+            unit = np.zeros((self.size, len(places)))
+            unit[entries] = 1.0
+            inner = self._other_half(self._half(unit))
+            others = self._rest(inner)
+        among = inner / -self.c
+        among[entries] += 1.0 / self.c
+        return self._spread(among, others)
+
+    def _joining(self, places: IntArray) -> FloatArray:
+        """A H^-1 A_I'."""
+        A = self.design.gram(self.rest[places])[self.rest]
+        if self.whole:
+            return self._spread(self.T[:, places], A - self.c * (self.V.T @ self.V[:, places]))
+        inner = self._other_half(self._half(self.across[self.rest[places]].T))
+        return self._spread(inner, A - self.c * self._rest(inner))
 
     def unit_columns(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
         A = self.design.A[:, columns]
         half = self._half(A[self.rows])
         corner = -self.c * (half.T @ half)
         corner.flat[:: len(columns) + 1] += 1.0
-        found = np.empty_like(A)
-        found[self.rest] = A[self.rest] - self.c * (self.V.T @ half)
-        found[self.rows] = self._other_half(half)
-        return found, corner
+        inner = self._other_half(half)
+        others = self.V.T @ half if self.whole else self._rest(inner)
+        return self._spread(inner, A[self.rest] - self.c * others), corner
 
     def leaving_block(self, rows: IntArray, F: FloatArray) -> FloatArray:
         where = self.place[rows]
-        return -self.inverse[np.ix_(where, where)]
+        if self.whole:
+            return -self.inverse[np.ix_(where, where)]
+        block: FloatArray = sqrt(self.c) * F[rows]
+        block.flat[:: len(rows) + 1] -= 1.0
+        return block
 
     def leaving_entries(self, one: IntArray, other: IntArray, found: FloatArray) -> FloatArray:
         # What is read at the places of rows outside S is not used.
@@ -233,18 +290,22 @@ class StrategyTwo:
 
     def _half(self, M: FloatArray) -> FloatArray:
         """U^-T M."""
-        return self._triangular(M, 1)
+        return triangular(self.factor, M, 1)
 
     def _other_half(self, M: FloatArray) -> FloatArray:
         """U^-1 M."""
-        return self._triangular(M, 0)
+        return triangular(self.factor, M, 0)
 
-    def _triangular(self, M: FloatArray, trans: int) -> FloatArray:
-        if not M.size:
-            return M
-        right = M if M.ndim == 2 else M[:, None]
-        solved = blas.dtrsm(1.0, self.factor, right, lower=0, trans_a=trans)
-        return np.asarray(solved if M.ndim == 2 else solved[:, 0])
+    def _rest(self, inner: FloatArray) -> FloatArray:
+        """A_N A_S' times ``inner``."""
+        found: FloatArray = self.across[self.rest] @ inner
+        return found
+
+    def _spread(self, inside: FloatArray, others: FloatArray) -> FloatArray:
+        """Values for the rows S, and for the others, in their places."""
+        found = np.empty((self.design.n, *inside.shape[1:]))
+        found[self.rows], found[self.rest] = inside, others
+        return found
 
 
 class Leaving:
@@ -283,6 +344,13 @@ class Leaving:
     def rank(self, active: BoolArray) -> int:
         """r: the size of the system for these support vectors."""
         return int(np.count_nonzero(active != self.held.active)) + len(self.dropped)
+
+    def price(self, active: BoolArray) -> float:
+        """Operations that `target` would take."""
+        changed = np.flatnonzero(active != self.held.active).tolist()
+        new = sum(row not in self.place for row in changed)
+        rank = len(changed) + len(self.dropped)
+        return price_of_updating(self.held.design, self.held.size, new, rank)
 
     def target(self, active: BoolArray) -> FloatArray:
         """f at the minimiser of the quadratic on ``active``."""
