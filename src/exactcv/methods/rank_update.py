@@ -22,7 +22,7 @@ C w_i y_i (1 - y_i f_i)_+, or shorter coefficients (``ssvm/represent.py``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -293,75 +293,65 @@ def _solve_block(
     task: Task, ledger: Ledger, l: int, full: Full, folds: IntArray, workers: Workers
 ) -> Counts:
     """Solve folds, and enter them."""
-    design, counts = full.design, Counts(solved=len(folds))
+    counts = Counts()
     outs = [task.folds.left_out[fold] for fold in folds]
 
     def check() -> None:
         if workers.cancel[0]:
             raise Cancelled
 
+    alone, outgrown = np.arange(len(folds)), False
     if full.held is not None and task.folds.leave_one_out:
-        fits, systems = _one_each(full, outs, check)
-    else:
-        fits, systems = _one_by_one(full, outs, check)
+        found, settled = leave_each_out(Block(full.held, np.concatenate(outs)), check)
+        alone, outgrown = np.flatnonzero([x is None for x in found]), True
+        fits = [(k, x) for k, x in enumerate(found) if x is not None]
+        if settled is not None:
+            which = [k for k, _ in fits]
+            some = [outs[k] for k in which]
+            counts.add(_enter(ledger, l, full, folds[which], some, [x for _, x in fits], settled))
+    # One at a time: each may have a factor of its own, which must not outlive it.
+    for k in alone.tolist():
+        check()
+        fitted, system = _alone(full, outs[k], outgrown)
+        counts.add(_enter(ledger, l, full, folds[k : k + 1], [outs[k]], [fitted], system))
+    return counts
+
+
+def _enter(
+    ledger: Ledger,
+    l: int,
+    full: Full,
+    folds: IntArray,
+    outs: list[IntArray],
+    fits: list[Fit],
+    system: System,
+) -> Counts:
+    """Refine solutions and enter them; those that the judge turns down are solved again."""
+    design, counts = full.design, Counts(solved=len(folds))
     counts.newton_steps = sum(len(found.steps) for found in fits)
     counts.rank = sum(int(np.count_nonzero(x.active != full.fit.active)) for x in fits)
     counts.rank += sum(len(design.columns(out)) for out in outs)
-    good = np.zeros(len(folds), dtype=bool)
-    for which, system in systems:
-        mine, out = [fits[k] for k in which], [outs[k] for k in which]
-        coef, b = coefficients(design, full.c, mine, out, full.represent, system)
-        within = attainable(design, full.c)
-        good[which] = ledger.solved(l, folds[which], coef, b, within=within)
+    coef, b = coefficients(design, full.c, fits, outs, full.represent, system)
+    good = ledger.solved(l, folds, coef, b, within=attainable(design, full.c))
     for k in np.flatnonzero(~good).tolist():
         found = _solve_afresh(full, outs[k], fits[k].active)
-        system = _Afresh(design, full.c, [design.columns(outs[k])], [found])
-        coef, b = coefficients(design, full.c, [found], [outs[k]], full.represent, system, True)
+        own = _Afresh(design, full.c, [design.columns(outs[k])], [found])
+        coef, b = coefficients(design, full.c, [found], [outs[k]], full.represent, own, True)
         ledger.solved(l, folds[k : k + 1], coef, b, FALLBACK)
         counts.refactored += 1
     return counts
 
 
-def _one_each(
-    full: Full, outs: list[IntArray], check: Callable[[], None]
-) -> tuple[list[Fit], list[tuple[IntArray, System]]]:
-    """Folds that each leave out one row, together; with them, how to refine them."""
-    assert full.held is not None
-    found, settled = leave_each_out(Block(full.held, np.concatenate(outs)), check)
-    fits = [x or _solve_afresh(full, outs[k], full.fit.active) for k, x in enumerate(found)]
-    updated = np.array([x is not None for x in found])
-    systems: list[tuple[IntArray, System]] = []
-    if settled is not None:
-        systems.append((np.flatnonzero(updated), settled))
-    rest = np.flatnonzero(~updated)
-    if len(rest):
-        dropped = [full.design.columns(outs[k]) for k in rest]
-        own = _Afresh(full.design, full.c, dropped, [fits[k] for k in rest])
-        systems.append((rest, own))
-    return fits, systems
-
-
-def _one_by_one(
-    full: Full, outs: list[IntArray], check: Callable[[], None]
-) -> tuple[list[Fit], list[tuple[IntArray, System]]]:
-    """Folds of any size, updated where that is worth it."""
+def _alone(full: Full, out: IntArray, afresh: bool) -> tuple[Fit, System]:
+    """One fold, updated where that is worth it; and how to refine it."""
     design, held = full.design, full.held
-    fits: list[Fit] = []
-    systems: list[tuple[IntArray, System]] = []
-    for k, out in enumerate(outs):
-        check()
-        columns = design.columns(out)
-        system: System
-        rows = out[full.fit.active[out]]
-        if held is not None and len(rows) + len(columns) <= WORTH_UPDATING * held.size:
-            leaving = Leaving(held, columns, rows)
-            fits.append(leave_out(leaving, _train(design, out)))
-            system = Updated(held, [leaving], fits[-1:])
-        else:
-            fits.append(_solve_afresh(full, out, full.fit.active))
-            system = _Afresh(design, full.c, [columns], fits[-1:])
-        systems.append((np.array([k]), system))
-    return fits, systems
+    columns, rows = design.columns(out), out[full.fit.active[out]]
+    if held is None or afresh or len(rows) + len(columns) > WORTH_UPDATING * held.size:
+        found = _solve_afresh(full, out, full.fit.active)
+        return found, _Afresh(design, full.c, [columns], [found])
+    leaving = Leaving(held, columns, rows)
+    found = leave_out(leaving, _train(design, out))
+    return found, Updated(held, [leaving], [found])
 
 
 def _solve_afresh(full: Full, out: IntArray, active: BoolArray) -> Fit:

@@ -3,7 +3,8 @@
 State: multipliers alpha with theta = A' alpha, and f = A theta. A step goes from (alpha, f) towards
 the target of the support vectors at f; along the way both change linearly, so Armijo's rule costs
 no product with A: ||theta||^2 = alpha' f. A full step whose support vectors do not change has
-arrived. Rounding may let a row flicker about its kink; what such rows add to the gradient is known,
+arrived, and is taken without asking for descent, which rounding may hide at large c. Rounding may
+also let a row flicker about its kink; what such rows add to the gradient is known,
 
     ||g|| <= c sum_{rows that differ} |t_i - f_i| ||A_i||,
 
@@ -111,7 +112,9 @@ def newton(
         steps.append((int(support.sum()), len(differ)))
         new_f = target(support)
         new_alpha = design.multipliers(new_f, support, c)
-        step = _armijo(design, c, train, (alpha, f), (new_alpha, new_f))
+        step = 1.0
+        if not np.array_equal(design.support(new_f, train), support):
+            step = _armijo(design, c, train, (alpha, f), (new_alpha, new_f))
         if step == 0.0:  # no descent left within rounding
             return result(False)
         full, active = step == 1.0, support

@@ -61,7 +61,7 @@ def inverse(M: FloatArray) -> FloatArray:
 
 
 def cholesky(M: FloatArray) -> FloatArray:
-    """U, upper triangular in Fortran order, with M = U'U; below it is rubbish.  M is overwritten."""
+    """U, upper triangular in Fortran order, with M = U'U (rubbish below); M is overwritten."""
     # A symmetric C-ordered array is its own Fortran-ordered transpose: nothing is copied.
     factor, info = lapack.dpotrf(M.T, lower=0, clean=0, overwrite_a=1)
     if info != 0:
