@@ -104,6 +104,7 @@ class RankUpdate:
         paper="Tseng & Lee (2012), Rank-r updating techniques for fast exact cross-validation",
         losses=("squared_hinge",),
         folds=("loo", "k-fold", "any"),
+        any_kernel=True,  # its matrix is data: the ridge is on u itself
     )
 
     def __init__(self, strategy: str = "auto"):

@@ -39,7 +39,7 @@ from scipy.linalg import LinAlgError, blas, cho_factor, cho_solve, lapack
 
 from ..folds import IntArray
 from ..losses import FloatArray
-from .model import BoolArray, Design
+from .model import BoolArray, Design, plus_identity
 
 __all__ = [
     "Fresh",
@@ -211,8 +211,7 @@ class StrategyTwo:
         self.place[self.rows] = np.arange(self.size)
         self.place[self.rest] = np.arange(len(self.rest))
         self.across = design.gram(self.rows)  # A A_S'
-        B = c * self.across[self.rows]
-        B.flat[:: self.size + 1] += 1.0
+        B = plus_identity(c * self.across[self.rows])
         self.factor = cholesky(B) if self.size else B
         if whole:
             self.inverse = from_factor(self.factor) if self.size else B
@@ -467,6 +466,6 @@ class Fresh:
         self.rows = A[np.ix_(active, self.kept)] if len(self.dropped) else A[active]
         s, d = self.rows.shape
         self.dual = s < d
-        M = self.c * (self.rows @ self.rows.T if self.dual else self.rows.T @ self.rows)
-        M.flat[:: len(M) + 1] += 1.0
+        M = self.rows @ self.rows.T if self.dual else self.rows.T @ self.rows
+        M = plus_identity(self.c * M)
         self.factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
