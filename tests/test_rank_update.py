@@ -167,6 +167,17 @@ def test_the_kernel_matrix_need_not_be_positive_semidefinite() -> None:
     assert result.decision[0] == pytest.approx(expected, abs=1e-8)
 
 
+def test_auto_solves_afresh_where_that_is_less_work() -> None:
+    """Many rows, few of them support vectors, several of which leave: columns of n are dearer."""
+    X, y = shifted(600, 60, 0.3)
+    found = {}
+    for strategy in ("auto", "I"):
+        result = validate(X, y, strategy, kernel="linear", cv=5, Cs=[100.0])
+        assert result.certificate.exact
+        found[strategy] = result.decision
+    assert found["auto"] == pytest.approx(found["I"], abs=1e-9)
+
+
 def test_rank_counts_rows_and_columns() -> None:
     X, y = shifted(60, 3, 0.5)
     rank = {

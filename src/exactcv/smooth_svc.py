@@ -47,7 +47,7 @@ class SmoothSVC(ClassifierMixin, BaseEstimator):
         For "poly" and "sigmoid".
     strategy : {"auto", "I", "II", "none"}
         The matrix that is updated: the d x d Hessian (I), the matrix of the support vectors (II),
-        the smaller of the two, or none: every Newton step factorises afresh.  All give the same
+        the cheaper of the two, or none: every Newton step factorises afresh.  All give the same
         solution.
     class_weight : dict or "balanced", optional
         Multiplies the sample weights.

@@ -54,12 +54,13 @@ from ..ssvm.newton import (
     refine,
 )
 from ..ssvm.represent import Representer
-from ..ssvm.updates import NONE, Fresh, Held, Leaving
+from ..ssvm.updates import NONE, Fresh, Held, Leaving, price_afresh, price_of_updating
 from .base import Support
 
 __all__ = ["METHOD", "RankUpdate"]
 
 EPSILON = float(np.finfo(float).eps)
+FOLD_STEPS = 2  # Newton steps of a fold; more often than not
 
 
 @dataclass
@@ -87,6 +88,16 @@ class Full:
     coef: FloatArray  # (1, n)
     intercept: FloatArray | None
     represent: Representer | None
+    free: bool = False  # to solve a fold afresh where that takes fewer operations
+
+    def updates(self, rows: IntArray, columns: IntArray) -> bool:
+        """Is a fold that loses these support vectors and columns to be updated?"""
+        rank = len(rows) + len(columns)
+        if self.held is None or rank > WORTH_UPDATING * self.held.size:
+            return False
+        left = int(self.fit.active.sum()) - len(rows)
+        afresh = FOLD_STEPS * price_afresh(self.design, left)
+        return not self.free or price_of_updating(self.design, self.held.size, rank, rank) < afresh
 
 
 class RankUpdate:
@@ -96,7 +107,7 @@ class RankUpdate:
     ----------
     strategy : {"auto", "I", "II", "none"}
         Which matrix is held and updated: I + c A'SA (d x d), S^-1 + c A A' (l_sv x l_sv), the
-        smaller of the two (none if that is tiny), or none: every Newton step factorises its own.
+        cheaper of the two (none if that is tiny), or none: every Newton step factorises its own.
     """
 
     support = Support(
@@ -179,7 +190,7 @@ class RankUpdate:
             represent = Representer(design, found.active)
         fresh = _Afresh(design, c, [NONE], [found])
         coef, b = coefficients(design, c, [found], [NONE], represent, fresh, careful)
-        return Full(design, c, found, held, coef, b, represent)
+        return Full(design, c, found, held, coef, b, represent, self.strategy == "auto")
 
     def _folds(
         self,
@@ -347,7 +358,7 @@ def _alone(full: Full, out: IntArray, afresh: bool) -> tuple[Fit, System]:
     """One fold, updated where that is worth it; and how to refine it."""
     design, held = full.design, full.held
     columns, rows = design.columns(out), out[full.fit.active[out]]
-    if held is None or afresh or len(rows) + len(columns) > WORTH_UPDATING * held.size:
+    if held is None or afresh or not full.updates(rows, columns):
         found = _solve_afresh(full, out, full.fit.active)
         return found, _Afresh(design, full.c, [columns], [found])
     leaving = Leaving(held, columns, rows)

@@ -129,12 +129,20 @@ class Design:
         found: FloatArray = self.Q[:, rows] if self.wide else self.A @ self.A[rows].T
         return found
 
-    def through(self, alpha: FloatArray) -> FloatArray:
-        """f = A A' alpha, for each row of alpha."""
+    def through(self, alpha: FloatArray, rows: IntArray) -> FloatArray:
+        """f = A A' alpha on these rows, outside which alpha is zero; for each row of alpha."""
         if self.wide:
             return np.asarray(alpha @ self.Q)
-        rows = np.flatnonzero(alpha.any(axis=0))
-        return np.asarray((alpha[:, rows] @ self.A[rows]) @ self.A.T)
+        f, A = np.zeros_like(alpha), self.A[rows]
+        f[:, rows] = (alpha[:, rows] @ A) @ A.T
+        return f
+
+    def square(self, rho: FloatArray, rows: IntArray) -> FloatArray:
+        """||A' rho||^2 for each row of rho, zero outside ``rows``."""
+        if self.wide:
+            return np.maximum(np.einsum("ij,ij->i", rho @ self.Q, rho), 0.0)
+        G = rho[:, rows] @ self.A[rows]
+        return np.asarray(np.einsum("ij,ij->i", G, G))
 
     @cached_property
     def norms(self) -> FloatArray:

@@ -162,7 +162,7 @@ def _armijo(
 
 
 def hold(design: Design, c: float, active: BoolArray, strategy: str, whole: bool = True) -> Held:
-    """Factorise for these support vectors by strategy I or II ("auto": the smaller matrix).
+    """Factorise for these support vectors by strategy I or II ("auto": see `prefers_two`).
 
     ``whole`` forms the inverse, for many updates; without it each column costs two solves.
     """
@@ -335,16 +335,22 @@ def multipliers(
     """alpha with A_S' alpha = theta, one row a solution, no columns being dropped.
 
     alpha = c (t - f) has the errors of f, times c.  It also solves (I + c A_S A_S') alpha = c t_S;
-    ``correct`` tells what its residual rho says is missing.  Where there are many features
-    only A A' is used, which is small.  ``careful`` goes through theta in extended precision.
+    ``correct`` tells what its residual rho says is missing; the gradient is -A' rho.  Where there
+    are many features only A A' is used, which is small.
+    ``careful`` goes through theta in extended precision.
     """
     active = np.array([found.active for found in fits])
     alpha = np.array([found.alpha for found in fits])
-    everyone = np.arange(len(fits))
+    everyone, rows = np.arange(len(fits)), np.flatnonzero(active.any(axis=0))
+    enough = (ENOUGH / 100.0 if careful else ENOUGH) ** 2
     for _ in range(ROUNDS):
-        f = products(products(alpha, design.A), design.A.T) if careful else design.through(alpha)
+        if careful:
+            f = products(products(alpha, design.A), design.A.T)
+        else:
+            f = design.through(alpha, rows)
         rho = np.where(active, c * (design.t - f) - alpha, 0.0).astype(float)
-        if np.abs(rho).max() <= EPSILON * c:
+        length = np.einsum("ij,ij->i", alpha, f)  # ||theta||^2
+        if (design.square(rho, rows) <= enough * np.maximum(1.0, length)).all():
             break
         alpha += correct(everyone, rho)
     return alpha

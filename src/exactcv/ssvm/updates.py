@@ -50,6 +50,7 @@ __all__ = [
     "inverse",
     "prefers_two",
     "price_afresh",
+    "price_of_updating",
 ]
 
 NONE = np.zeros(0, dtype=np.intp)
@@ -100,8 +101,15 @@ def price_afresh(design: Design, n_active: int) -> float:
 
 
 def prefers_two(design: Design, n_active: int) -> bool:
-    """The paper's rule: the smaller matrix.  Strategy II must save a little to pay for A A'."""
-    return n_active < 0.8 * design.d
+    """Does the matrix of strategy II take fewer operations to set up?
+
+    The paper's rule, the smaller matrix, but counted: I forms and inverts H; II forms A A_S' for
+    all n rows, unless it is at hand, inverts B, and applies the inverse to the rows outside S.
+    """
+    n, d, s = float(design.n), float(design.d), float(n_active)
+    one = d * d * (s + d)
+    two = s * s * (s + 2.0 * n) + (0.0 if design.wide else n * s * d)
+    return two < one
 
 
 class Held(Protocol):
