@@ -12,7 +12,7 @@ import ssvm
 def main() -> None:
     chosen = ssvm.options("Leave-one-out of the smooth SVM (Table 2).")
     found = list(ssvm.rows("loo", chosen))
-    ssvm.report("Table 2: leave-one-out", ssvm.table(found), chosen)
+    ssvm.report(ssvm.section("Table 2: leave-one-out", chosen), ssvm.table(found), chosen)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import ssvm
 def main() -> None:
     chosen = ssvm.options("10-fold cross-validation of the smooth SVM (Table 3).")
     found = list(ssvm.rows("k-fold", chosen))
-    ssvm.report("Table 3: 10-fold", ssvm.table(found), chosen)
+    ssvm.report(ssvm.section("Table 3: 10-fold", chosen), ssvm.table(found), chosen)
 
 
 if __name__ == "__main__":

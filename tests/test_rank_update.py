@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 from _problems import FloatArray, labels
 from sklearn.datasets import load_breast_cancer
-from sklearn.model_selection import KFold, LeaveOneOut
+from sklearn.model_selection import KFold, LeaveOneOut, PredefinedSplit
 
 import exactcv
 from exactcv.exceptions import InputError, UnsupportedError
@@ -132,6 +133,64 @@ def test_without_intercept_and_threads() -> None:
     assert one.certificate.exact and not one.intercept.any()
     two = validate(X, y, fit_intercept=False, n_jobs=2)
     assert np.array_equal(one.decision, two.decision)
+
+
+@pytest.mark.parametrize("strategy", ["I", "II"])
+def test_updates_keep_their_digits_at_large_c(strategy: str) -> None:
+    """A wide kernel at c = 1e3: no fold needs a factor of its own, none goes round in circles."""
+    X, y = shifted(150, 3, 0.3)
+    result = validate(X, y, strategy, kernel="rbf", gamma=0.1, Cs=[1e3])
+    assert result.stats["refactored"] == 0
+    assert result.stats["newton_steps"] < 5 * 150
+    assert result.certificate.kkt.max() < 1e-9
+    some = np.arange(0, 150, 50)
+    expected = refits(X, y, "rbf", 0.1, PredefinedSplit(_alone(some, 150)), [1e3])
+    assert result.decision[:, some] == pytest.approx(expected[:, some], abs=1e-8)
+
+
+def _alone(rows: Any, n: int) -> Any:
+    """Folds of one row each for `PredefinedSplit`; the other rows are always trained on."""
+    fold = np.full(n, -1)
+    fold[rows] = np.arange(len(rows))
+    return fold
+
+
+def test_the_kernel_matrix_need_not_be_positive_semidefinite() -> None:
+    """It is data: the problem is convex all the same, and nobody is warned."""
+    X, y = shifted(40, 3, 0.5)
+    result = validate(X, y, kernel="sigmoid", gamma=1.0, coef0=-1.0, Cs=[1.0])
+    assert np.linalg.eigvalsh(np.tanh(X @ X.T - 1.0))[0] < -0.1
+    assert result.certificate.exact and result.certificate.convex
+    expected = np.empty(40)
+    for train, test in LeaveOneOut().split(X):
+        model = exactcv.SmoothSVC(kernel="sigmoid", gamma=1.0, coef0=-1.0).fit(X[train], y[train])
+        expected[test] = model.decision_function(X[test])
+    assert result.decision[0] == pytest.approx(expected, abs=1e-8)
+
+
+def test_auto_solves_afresh_where_that_is_less_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many rows, few of them support vectors, several of which leave: columns of n are dearer."""
+    module = import_module("exactcv.methods.rank_update")
+    leave_out, calls = module.leave_out, []
+    monkeypatch.setattr(module, "leave_out", lambda *given: calls.append(1) or leave_out(*given))
+    X, y = shifted(600, 60, 0.3)
+    found, updated = {}, {}
+    for strategy in ("auto", "I"):
+        calls.clear()
+        found[strategy] = validate(X, y, strategy, kernel="linear", cv=10, Cs=[1.0]).decision
+        updated[strategy] = len(calls)
+    assert updated["auto"] < updated["I"] == 10
+    assert found["auto"] == pytest.approx(found["I"], abs=1e-9)
+
+
+def test_rank_counts_rows_and_columns() -> None:
+    X, y = shifted(60, 3, 0.5)
+    rank = {
+        kernel: validate(X, y, kernel=kernel, gamma=0.3, cv=5, Cs=[1e-3]).stats["mean_rank"]
+        for kernel in ("linear", "rbf")
+    }
+    # At this c every row is a support vector in every fold: 12 rows leave, and 12 columns.
+    assert rank == {"linear": 12.0, "rbf": 24.0}
 
 
 def test_other_combinations_are_refused() -> None:

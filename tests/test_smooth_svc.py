@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import exactcv
 from exactcv import SmoothSVC
-from exactcv.exceptions import InputError
+from exactcv.exceptions import InputError, NotExactWarning
 from exactcv.kernels import Kernel, kernel_matrix
 
 
@@ -96,6 +96,14 @@ def test_huge_c_falls_back_on_fresh_factors(strategy: str) -> None:
     afresh = SmoothSVC(C=1e6, kernel="rbf", strategy="none").fit(X, y == 0)
     assert model.gradient_norm_ < 1e-7
     assert model.decision_function(X) == pytest.approx(afresh.decision_function(X), abs=1e-8)
+
+
+@pytest.mark.parametrize("strategy", ["I", "II", "none"])
+@pytest.mark.parametrize("C", [1e13, 1e18])
+def test_what_float64_cannot_solve_is_said(C: float, strategy: str) -> None:
+    X, y = exactcv.datasets.make_mixture(60, 4, random_state=0)
+    with pytest.warns(NotExactWarning, match="beyond the accuracy of float64"):
+        SmoothSVC(C=C, kernel="rbf", strategy=strategy).fit(X, y)
 
 
 def test_gradient_norm_where_float64_sums_do_not_do() -> None:

@@ -18,7 +18,15 @@ from exactcv.ssvm.newton import (
     refine,
 )
 from exactcv.ssvm.represent import Representer
-from exactcv.ssvm.updates import NONE, Fresh, Leaving, StrategyOne, StrategyTwo, inverse
+from exactcv.ssvm.updates import (
+    NONE,
+    Fresh,
+    Leaving,
+    StrategyOne,
+    StrategyTwo,
+    inverse,
+    price_afresh,
+)
 
 KINDS = ("linear", "nonlinear")
 
@@ -128,6 +136,60 @@ def test_both_strategies_hold_the_same_inverse(kind: str) -> None:
     gone = rows[active[rows]]
     F = one.row_columns(gone)
     assert two.leaving_block(gone, F) == pytest.approx(one.leaving_block(gone, F), abs=1e-10)
+
+
+@pytest.mark.parametrize("strategy", [StrategyOne, StrategyTwo])
+@pytest.mark.parametrize("kind", KINDS)
+def test_factor_alone_gives_what_the_inverse_gives(kind: str, strategy: type) -> None:
+    design, _ = design_of(kind, weighted=True)
+    active = np.arange(design.n) % 3 > 0
+    whole, factor = (strategy(design, 5.0, active, each) for each in (True, False))
+    assert factor.f == pytest.approx(whole.f, abs=1e-11)
+    rows, columns = np.array([0, 1, 5, 6]), np.array([0, 2, 4])
+    F = whole.row_columns(rows)
+    assert factor.row_columns(rows) == pytest.approx(F, abs=1e-10)
+    for mine, other in zip(factor.unit_columns(columns), whole.unit_columns(columns), strict=True):
+        assert mine == pytest.approx(other, abs=1e-10)
+    gone = rows[active[rows]]
+    F = whole.row_columns(gone)
+    block = whole.leaving_block(gone, F)
+    assert factor.leaving_block(gone, F) == pytest.approx(block, abs=1e-10)
+    G = np.random.default_rng(0).normal(size=(2, design.d))
+    assert factor.solve(G) == pytest.approx(whole.solve(G), abs=1e-10)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_fit_updates_where_that_is_less_work(strategy: str) -> None:
+    """From the solution of a neighbouring c few rows change sides; from none all do."""
+    design, _ = design_of("nonlinear", n=120)
+    near = fit(design, 1.0)
+    found = fit(design, 1.01, strategy, near.active)
+    assert found.converged
+    assert len(found.steps) == 1 or found.steps[-1][1] < 10
+    assert np.linalg.norm(design.gradient(found.theta, 1.01, design.used)) < 1e-10
+    held = hold(design, 1.0, near.active, "II", whole=False)
+    other = near.active.copy()
+    other[:2] ^= True
+    leaving = Leaving(held)
+    few, afresh = leaving.price(other), price_afresh(design, int(other.sum()))
+    assert few < afresh < leaving.price(~near.active)
+    leaving.target(other)
+    assert leaving.price(other) < few  # its columns have been fetched
+
+
+@pytest.mark.parametrize("c", [1e3, 1e5])
+def test_newton_ends_where_rounding_hides_the_descent(c: float) -> None:
+    """A wide kernel: the objective is known to 1e-9 of itself at best."""
+    rng = np.random.default_rng(0)
+    y = labels(150)
+    X = rng.normal(size=(150, 3)) + 0.3 * y[:, None]
+    design = make_design(rbf(X), y, np.ones(150), True, True)
+    full = fit(design, c)
+    for row in range(0, 150, 10):
+        train = design.used.copy()
+        train[row] = False
+        found = leave_afresh(design, c, train, np.array([row]), full.active)
+        assert found.converged and len(found.steps) < 30
 
 
 def test_automatic_choice_takes_the_smaller_matrix() -> None:

@@ -61,7 +61,7 @@ class Problem:
     weight: FloatArray
     loss: Any  # PiecewiseLinear, or a SmoothLoss for the methods that have smooth losses
     fit_intercept: bool = True
-    psd: bool = True  # is K positive semidefinite, as far as one can tell?
+    psd: bool = True  # is K positive semidefinite, as far as one can tell, or need it not be?
     # A method whose model is not this one brings its own, and with it its own judge.
     model: OwnModel | None = None
 

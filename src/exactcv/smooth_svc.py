@@ -16,7 +16,7 @@ from .exceptions import InputError, NotExactWarning
 from .kernels import Kernel, kernel_between, kernel_matrix
 from .losses import FloatArray
 from .ssvm.model import make_design
-from .ssvm.newton import STRATEGIES, fit
+from .ssvm.newton import ROUGH, STRATEGIES, fit
 
 __all__ = ["SmoothSVC"]
 
@@ -47,7 +47,7 @@ class SmoothSVC(ClassifierMixin, BaseEstimator):
         For "poly" and "sigmoid".
     strategy : {"auto", "I", "II", "none"}
         The matrix that is updated: the d x d Hessian (I), the matrix of the support vectors (II),
-        the smaller of the two, or none: every Newton step factorises afresh.  All give the same
+        the cheaper of the two, or none: every Newton step factorises afresh.  All give the same
         solution.
     class_weight : dict or "balanced", optional
         Multiplies the sample weights.
@@ -125,7 +125,8 @@ class SmoothSVC(ClassifierMixin, BaseEstimator):
         found = fit(design, C, strategy)
         g = design.gradient(found.theta, C, design.used)
         self.gradient_norm_ = float(np.linalg.norm(g))
-        if not found.converged:
+        rough = self.gradient_norm_ > ROUGH * max(1.0, float(np.linalg.norm(found.theta)))
+        if rough or not found.converged:
             warnings.warn(
                 f"Newton's method ended with a gradient of norm {self.gradient_norm_:.1e}: C={C:g} "
                 "is beyond the accuracy of float64 for these data; scale the features or lower C",

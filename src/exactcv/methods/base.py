@@ -23,6 +23,7 @@ class Support:
     intercept: bool = True
     no_intercept: bool = True
     decision: bool = True  # left-out decision values, or labels only
+    any_kernel: bool = False  # convex whether or not the kernel matrix is positive semidefinite
 
 
 class Method(Protocol):

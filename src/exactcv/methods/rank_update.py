@@ -22,7 +22,7 @@ C w_i y_i (1 - y_i f_i)_+, or shorter coefficients (``ssvm/represent.py``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -54,12 +54,13 @@ from ..ssvm.newton import (
     refine,
 )
 from ..ssvm.represent import Representer
-from ..ssvm.updates import NONE, Fresh, Held, Leaving
+from ..ssvm.updates import NONE, Fresh, Held, Leaving, price_afresh, price_of_updating
 from .base import Support
 
 __all__ = ["METHOD", "RankUpdate"]
 
 EPSILON = float(np.finfo(float).eps)
+FOLD_STEPS = 2  # Newton steps of a fold; more often than not
 
 
 @dataclass
@@ -87,6 +88,16 @@ class Full:
     coef: FloatArray  # (1, n)
     intercept: FloatArray | None
     represent: Representer | None
+    free: bool = False  # to solve a fold afresh where that takes fewer operations
+
+    def updates(self, rows: IntArray, columns: IntArray) -> bool:
+        """Is a fold that loses these support vectors and columns to be updated?"""
+        rank = len(rows) + len(columns)
+        if self.held is None or rank > WORTH_UPDATING * self.held.size:
+            return False
+        left = int(self.fit.active.sum()) - len(rows)
+        afresh = FOLD_STEPS * price_afresh(self.design, left)
+        return not self.free or price_of_updating(self.design, self.held.size, rank, rank) < afresh
 
 
 class RankUpdate:
@@ -96,7 +107,7 @@ class RankUpdate:
     ----------
     strategy : {"auto", "I", "II", "none"}
         Which matrix is held and updated: I + c A'SA (d x d), S^-1 + c A A' (l_sv x l_sv), the
-        smaller of the two (none if that is tiny), or none: every Newton step factorises its own.
+        cheaper of the two (none if that is tiny), or none: every Newton step factorises its own.
     """
 
     support = Support(
@@ -104,6 +115,7 @@ class RankUpdate:
         paper="Tseng & Lee (2012), Rank-r updating techniques for fast exact cross-validation",
         losses=("squared_hinge",),
         folds=("loo", "k-fold", "any"),
+        any_kernel=True,  # its matrix is data: the ridge is on u itself
     )
 
     def __init__(self, strategy: str = "auto"):
@@ -178,7 +190,7 @@ class RankUpdate:
             represent = Representer(design, found.active)
         fresh = _Afresh(design, c, [NONE], [found])
         coef, b = coefficients(design, c, [found], [NONE], represent, fresh, careful)
-        return Full(design, c, found, held, coef, b, represent)
+        return Full(design, c, found, held, coef, b, represent, self.strategy == "auto")
 
     def _folds(
         self,
@@ -293,74 +305,65 @@ def _solve_block(
     task: Task, ledger: Ledger, l: int, full: Full, folds: IntArray, workers: Workers
 ) -> Counts:
     """Solve folds, and enter them."""
-    design, counts = full.design, Counts(solved=len(folds))
+    counts = Counts()
     outs = [task.folds.left_out[fold] for fold in folds]
 
     def check() -> None:
         if workers.cancel[0]:
             raise Cancelled
 
+    alone, outgrown = np.arange(len(folds)), False
     if full.held is not None and task.folds.leave_one_out:
-        fits, systems = _one_each(full, outs, check)
-    else:
-        fits, systems = _one_by_one(full, outs, check)
+        found, settled = leave_each_out(Block(full.held, np.concatenate(outs)), check)
+        alone, outgrown = np.flatnonzero([x is None for x in found]), True
+        fits = [(k, x) for k, x in enumerate(found) if x is not None]
+        if settled is not None:
+            which = [k for k, _ in fits]
+            some = [outs[k] for k in which]
+            counts.add(_enter(ledger, l, full, folds[which], some, [x for _, x in fits], settled))
+    # One at a time: each may have a factor of its own, which must not outlive it.
+    for k in alone.tolist():
+        check()
+        fitted, system = _alone(full, outs[k], outgrown)
+        counts.add(_enter(ledger, l, full, folds[k : k + 1], [outs[k]], [fitted], system))
+    return counts
+
+
+def _enter(
+    ledger: Ledger,
+    l: int,
+    full: Full,
+    folds: IntArray,
+    outs: list[IntArray],
+    fits: list[Fit],
+    system: System,
+) -> Counts:
+    """Refine solutions and enter them; those that the judge turns down are solved again."""
+    design, counts = full.design, Counts(solved=len(folds))
     counts.newton_steps = sum(len(found.steps) for found in fits)
     counts.rank = sum(int(np.count_nonzero(x.active != full.fit.active)) for x in fits)
-    good = np.zeros(len(folds), dtype=bool)
-    for which, system in systems:
-        mine, out = [fits[k] for k in which], [outs[k] for k in which]
-        coef, b = coefficients(design, full.c, mine, out, full.represent, system)
-        within = attainable(design, full.c)
-        good[which] = ledger.solved(l, folds[which], coef, b, within=within)
+    counts.rank += sum(len(design.columns(out)) for out in outs)
+    coef, b = coefficients(design, full.c, fits, outs, full.represent, system)
+    good = ledger.solved(l, folds, coef, b, within=attainable(design, full.c))
     for k in np.flatnonzero(~good).tolist():
         found = _solve_afresh(full, outs[k], fits[k].active)
-        system = _Afresh(design, full.c, [design.columns(outs[k])], [found])
-        coef, b = coefficients(design, full.c, [found], [outs[k]], full.represent, system, True)
+        own = _Afresh(design, full.c, [design.columns(outs[k])], [found])
+        coef, b = coefficients(design, full.c, [found], [outs[k]], full.represent, own, True)
         ledger.solved(l, folds[k : k + 1], coef, b, FALLBACK)
         counts.refactored += 1
     return counts
 
 
-def _one_each(
-    full: Full, outs: list[IntArray], check: Callable[[], None]
-) -> tuple[list[Fit], list[tuple[IntArray, System]]]:
-    """Folds that each leave out one row, together; with them, how to refine them."""
-    assert full.held is not None
-    found, settled = leave_each_out(Block(full.held, np.concatenate(outs)), check)
-    fits = [x or _solve_afresh(full, outs[k], full.fit.active) for k, x in enumerate(found)]
-    updated = np.array([x is not None for x in found])
-    systems: list[tuple[IntArray, System]] = []
-    if settled is not None:
-        systems.append((np.flatnonzero(updated), settled))
-    rest = np.flatnonzero(~updated)
-    if len(rest):
-        dropped = [full.design.columns(outs[k]) for k in rest]
-        own = _Afresh(full.design, full.c, dropped, [fits[k] for k in rest])
-        systems.append((rest, own))
-    return fits, systems
-
-
-def _one_by_one(
-    full: Full, outs: list[IntArray], check: Callable[[], None]
-) -> tuple[list[Fit], list[tuple[IntArray, System]]]:
-    """Folds of any size, updated where that is worth it."""
+def _alone(full: Full, out: IntArray, afresh: bool) -> tuple[Fit, System]:
+    """One fold, updated where that is worth it; and how to refine it."""
     design, held = full.design, full.held
-    fits: list[Fit] = []
-    systems: list[tuple[IntArray, System]] = []
-    for k, out in enumerate(outs):
-        check()
-        columns = design.columns(out)
-        system: System
-        rows = out[full.fit.active[out]]
-        if held is not None and len(rows) + len(columns) <= WORTH_UPDATING * held.size:
-            leaving = Leaving(held, columns, rows)
-            fits.append(leave_out(leaving, _train(design, out)))
-            system = Updated(held, [leaving], fits[-1:])
-        else:
-            fits.append(_solve_afresh(full, out, full.fit.active))
-            system = _Afresh(design, full.c, [columns], fits[-1:])
-        systems.append((np.array([k]), system))
-    return fits, systems
+    columns, rows = design.columns(out), out[full.fit.active[out]]
+    if held is None or afresh or not full.updates(rows, columns):
+        found = _solve_afresh(full, out, full.fit.active)
+        return found, _Afresh(design, full.c, [columns], [found])
+    leaving = Leaving(held, columns, rows)
+    found = leave_out(leaving, _train(design, out))
+    return found, Updated(held, [leaving], [found])
 
 
 def _solve_afresh(full: Full, out: IntArray, active: BoolArray) -> Fit:

@@ -289,7 +289,12 @@ def _step(
     new_f = block.target(going, support)
     new_alpha = _multipliers(design, new_f, support, c)
     alpha = state.alpha[going]
-    step = _armijo(design, c, train[going], (alpha, f), (new_alpha, new_f))
+    step = np.ones(len(going))
+    back = train[going] & (design.y * (design.t - new_f) > 0)
+    moving = np.flatnonzero((back != support).any(axis=1))
+    if len(moving):
+        here, there = (alpha[moving], f[moving]), (new_alpha[moving], new_f[moving])
+        step[moving] = _armijo(design, c, train[going[moving]], here, there)
     stuck = step == 0.0
     state.done[going[stuck]] = True
     sizes = np.count_nonzero(support, axis=1).tolist()

@@ -41,9 +41,11 @@ if TYPE_CHECKING:
     from ..certificate import Judge
     from ..problem import Problem
 
-__all__ = ["BoolArray", "Design", "SmoothHinge", "make_design"]
+__all__ = ["BoolArray", "Design", "SmoothHinge", "make_design", "plus_identity"]
 
 BoolArray = NDArray[np.bool_]
+
+SWALLOWED = 4.0 * float(np.finfo(float).eps)  # of the trace
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,16 @@ class SmoothHinge:
         from .judge import SmoothSVMJudge
 
         return SmoothSVMJudge.of(problem.K, self, problem.weight, problem.fit_intercept, left_out)
+
+
+def plus_identity(M: FloatArray) -> FloatArray:
+    """M + I, in place, for a positive semidefinite M.
+
+    Where rounding would swallow the identity (c beyond 1e10 or so), as much as lets the sum be
+    factorised; the judge then finds what that does to the solution.
+    """
+    M.flat[:: len(M) + 1] += max(1.0, SWALLOWED * float(np.trace(M)))
+    return M
 
 
 @dataclass(frozen=True)
@@ -117,12 +129,20 @@ class Design:
         found: FloatArray = self.Q[:, rows] if self.wide else self.A @ self.A[rows].T
         return found
 
-    def through(self, alpha: FloatArray) -> FloatArray:
-        """f = A A' alpha, for each row of alpha."""
+    def through(self, alpha: FloatArray, rows: IntArray) -> FloatArray:
+        """f = A A' alpha on these rows, outside which alpha is zero; for each row of alpha."""
         if self.wide:
             return np.asarray(alpha @ self.Q)
-        rows = np.flatnonzero(alpha.any(axis=0))
-        return np.asarray((alpha[:, rows] @ self.A[rows]) @ self.A.T)
+        f, A = np.zeros_like(alpha), self.A[rows]
+        f[:, rows] = (alpha[:, rows] @ A) @ A.T
+        return f
+
+    def square(self, rho: FloatArray, rows: IntArray) -> FloatArray:
+        """||A' rho||^2 for each row of rho, zero outside ``rows``."""
+        if self.wide:
+            return np.maximum(np.einsum("ij,ij->i", rho @ self.Q, rho), 0.0)
+        G = rho[:, rows] @ self.A[rows]
+        return np.asarray(np.einsum("ij,ij->i", G, G))
 
     @cached_property
     def norms(self) -> FloatArray:
@@ -165,9 +185,7 @@ class Design:
     def hessian(self, c: float, active: BoolArray) -> FloatArray:
         """I + c A_S' A_S."""
         rows = self.A[active]
-        H: FloatArray = c * (rows.T @ rows)
-        H.flat[:: self.d + 1] += 1.0
-        return H
+        return plus_identity(c * (rows.T @ rows))
 
     def split(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(coefficients of the features or of K's columns, intercept), in the user's scale."""

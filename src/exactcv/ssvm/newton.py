@@ -3,7 +3,8 @@
 State: multipliers alpha with theta = A' alpha, and f = A theta. A step goes from (alpha, f) towards
 the target of the support vectors at f; along the way both change linearly, so Armijo's rule costs
 no product with A: ||theta||^2 = alpha' f. A full step whose support vectors do not change has
-arrived. Rounding may let a row flicker about its kink; what such rows add to the gradient is known,
+arrived, and is taken without asking for descent, which rounding may hide at large c. Rounding may
+also let a row flicker about its kink; what such rows add to the gradient is known,
 
     ||g|| <= c sum_{rows that differ} |t_i - f_i| ||A_i||,
 
@@ -22,7 +23,7 @@ import numpy as np
 from ..folds import IntArray
 from ..losses import FloatArray
 from .model import BoolArray, Design
-from .updates import NONE, Fresh, Held, Leaving, StrategyOne, StrategyTwo, prefers_two
+from .updates import NONE, Fresh, Held, Leaving, StrategyOne, StrategyTwo, prefers_two, price_afresh
 
 __all__ = [
     "STRATEGIES",
@@ -51,6 +52,7 @@ WORTH_UPDATING = 0.5
 EPSILON = float(np.finfo(float).eps)
 UNKNOWN = np.zeros(0)
 GRADIENT = 1e-10  # the aim for ||g||, relative to max(1, ||theta||)
+ENOUGH = GRADIENT / 100.0  # needs no more refinement
 ROUGH = 1e-8  # a gradient beyond this, relative likewise, is not left to rounding
 PANEL = 256  # rows at a time in extended precision
 
@@ -110,7 +112,9 @@ def newton(
         steps.append((int(support.sum()), len(differ)))
         new_f = target(support)
         new_alpha = design.multipliers(new_f, support, c)
-        step = _armijo(design, c, train, (alpha, f), (new_alpha, new_f))
+        step = 1.0
+        if not np.array_equal(design.support(new_f, train), support):
+            step = _armijo(design, c, train, (alpha, f), (new_alpha, new_f))
         if step == 0.0:  # no descent left within rounding
             return result(False)
         full, active = step == 1.0, support
@@ -157,18 +161,21 @@ def _armijo(
     return 0.0
 
 
-def hold(design: Design, c: float, active: BoolArray, strategy: str) -> Held:
-    """Factorise for these support vectors by strategy I or II ("auto": the smaller matrix)."""
+def hold(design: Design, c: float, active: BoolArray, strategy: str, whole: bool = True) -> Held:
+    """Factorise for these support vectors by strategy I or II ("auto": see `prefers_two`).
+
+    ``whole`` forms the inverse, for many updates; without it each column costs two solves.
+    """
     if strategy == "auto":
         strategy = "II" if prefers_two(design, int(active.sum())) else "I"
-    return (StrategyTwo if strategy == "II" else StrategyOne)(design, c, active)
+    return (StrategyTwo if strategy == "II" else StrategyOne)(design, c, active, whole)
 
 
 def fit(design: Design, c: float, strategy: str = "auto", active: BoolArray | None = None) -> Fit:
     """The solution on all rows with positive weight.
 
-    A step whose set is close to the one that was factorised last updates; otherwise the matrix is
-    factorised for the new set.
+    A step whose set is close to the one that was factorised last updates; where that would take
+    more operations the matrix is factorised for the new set.
 
     Examples
     --------
@@ -189,8 +196,9 @@ def fit(design: Design, c: float, strategy: str = "auto", active: BoolArray | No
 
     def target(support: BoolArray) -> FloatArray:
         nonlocal leaving
-        if leaving is None or leaving.rank(support) > WORTH_UPDATING * leaving.held.size:
-            leaving = Leaving(hold(design, c, support, strategy))
+        afresh = price_afresh(design, int(support.sum()))
+        if leaving is None or leaving.price(support) > afresh:
+            leaving = Leaving(hold(design, c, support, strategy, whole=False))
         return leaving.target(support)
 
     found = newton(design, c, design.used, target, active)
@@ -294,7 +302,7 @@ def refine(
     G, f = gradients(design, c, theta, active, dropped)
     square = np.einsum("ij,ij->i", G, G)
     for _ in range(rounds):
-        enough = FLICKER**2 * np.maximum(1.0, np.einsum("ij,ij->i", theta, theta))
+        enough = ENOUGH**2 * np.maximum(1.0, np.einsum("ij,ij->i", theta, theta))
         wanting = np.flatnonzero(square > enough)
         if not len(wanting):
             break
@@ -327,16 +335,22 @@ def multipliers(
     """alpha with A_S' alpha = theta, one row a solution, no columns being dropped.
 
     alpha = c (t - f) has the errors of f, times c.  It also solves (I + c A_S A_S') alpha = c t_S;
-    ``correct`` tells what its residual rho says is missing.  Where there are many features
-    only A A' is used, which is small.  ``careful`` goes through theta in extended precision.
+    ``correct`` tells what its residual rho says is missing; the gradient is -A' rho.  Where there
+    are many features only A A' is used, which is small.
+    ``careful`` goes through theta in extended precision.
     """
     active = np.array([found.active for found in fits])
     alpha = np.array([found.alpha for found in fits])
-    everyone = np.arange(len(fits))
+    everyone, rows = np.arange(len(fits)), np.flatnonzero(active.any(axis=0))
+    enough = (ENOUGH / 100.0 if careful else ENOUGH) ** 2
     for _ in range(ROUNDS):
-        f = products(products(alpha, design.A), design.A.T) if careful else design.through(alpha)
+        if careful:
+            f = products(products(alpha, design.A), design.A.T)
+        else:
+            f = design.through(alpha, rows)
         rho = np.where(active, c * (design.t - f) - alpha, 0.0).astype(float)
-        if np.abs(rho).max() <= EPSILON * c:
+        length = np.einsum("ij,ij->i", alpha, f)  # ||theta||^2
+        if (design.square(rho, rows) <= enough * np.maximum(1.0, length)).all():
             break
         alpha += correct(everyone, rho)
     return alpha

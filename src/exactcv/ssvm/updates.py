@@ -22,7 +22,8 @@ S^-1 + c A A'), and uses  H_0^-1 = I - c A_0' P A_0.  For rows of S_0 that gives
 A H_0^-1 A_D' = A A_0' P_.D, and the block  -1 + c A_D H_0^-1 A_D'  of the system is -P_DD:
 bordering downdates P by (7), for rows that join it grows P by (6).
 
-Both form the inverse from a Cholesky factor, once, because its columns are wanted by the fold.
+Both start from a Cholesky factor.  For folds they form the inverse from it, once, because its
+columns are what the folds ask for; between the Newton steps of one fit the factor alone serves.
 Nothing updated is ever updated again - each fold goes back to the held matrix - so errors do not
 pile up; what remains is found by the residual check (``newton.py``, ``judge.py``), and then the
 fold's own matrix is factorised afresh (`Fresh`).
@@ -34,34 +35,81 @@ from math import sqrt
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
+from scipy.linalg import LinAlgError, blas, cho_factor, cho_solve, lapack
 
 from ..folds import IntArray
 from ..losses import FloatArray
-from .model import BoolArray, Design
+from .model import BoolArray, Design, plus_identity
 
-__all__ = ["Fresh", "Held", "Leaving", "StrategyOne", "StrategyTwo", "inverse", "prefers_two"]
+__all__ = [
+    "Fresh",
+    "Held",
+    "Leaving",
+    "StrategyOne",
+    "StrategyTwo",
+    "inverse",
+    "prefers_two",
+    "price_afresh",
+    "price_of_updating",
+]
 
 NONE = np.zeros(0, dtype=np.intp)
 
 
 def inverse(M: FloatArray) -> FloatArray:
     """The inverse of a symmetric positive definite matrix, by Cholesky; M is overwritten."""
+    return from_factor(cholesky(M), overwrite=True)
+
+
+def cholesky(M: FloatArray) -> FloatArray:
+    """U, upper triangular in Fortran order, with M = U'U (rubbish below); M is overwritten."""
     # A symmetric C-ordered array is its own Fortran-ordered transpose: nothing is copied.
     factor, info = lapack.dpotrf(M.T, lower=0, clean=0, overwrite_a=1)
-    if info == 0:
-        factor, info = lapack.dpotri(factor, lower=0, overwrite_c=1)
     if info != 0:
         raise LinAlgError("the matrix is not positive definite to working precision")
-    lower = np.tril(factor.T, -1)
+    return np.asarray(factor)
+
+
+def from_factor(factor: FloatArray, overwrite: bool = False) -> FloatArray:
+    """(U'U)^-1."""
+    upper, info = lapack.dpotri(factor, lower=0, overwrite_c=overwrite)
+    if info != 0:
+        raise LinAlgError("the matrix is not positive definite to working precision")
+    lower = np.tril(upper.T, -1)
     lower += lower.T
-    lower.flat[:: len(lower) + 1] = np.diagonal(factor)
+    lower.flat[:: len(lower) + 1] = np.diagonal(upper)
     return lower
 
 
+def triangular(U: FloatArray, M: FloatArray, transposed: int) -> FloatArray:
+    """U^-1 M, or U^-T M, for U as `cholesky` gives it."""
+    if not M.size:
+        return M
+    solved = blas.dtrsm(1.0, U, M if M.ndim == 2 else M[:, None], lower=0, trans_a=transposed)
+    return np.asarray(solved if M.ndim == 2 else solved[:, 0])
+
+
+def price_of_updating(design: Design, size: int, new: int, rank: int) -> float:
+    """Operations for ``new`` columns of A H_0^-1 U and a system of this rank."""
+    return new * 2.0 * size * (size + design.n) + 2.0 / 3.0 * rank**3
+
+
+def price_afresh(design: Design, n_active: int) -> float:
+    """Operations for forming and factorising the smaller matrix."""
+    small, large = sorted((n_active, design.d))
+    return float(small) ** 2 * (large + small / 3.0)
+
+
 def prefers_two(design: Design, n_active: int) -> bool:
-    """The paper's rule: the smaller matrix.  Strategy II must save a little to pay for A A'."""
-    return n_active < 0.8 * design.d
+    """Does the matrix of strategy II take fewer operations to set up?
+
+    The paper's rule, the smaller matrix, but counted: I forms and inverts H; II forms A A_S' for
+    all n rows, unless it is at hand, inverts B, and applies the inverse to the rows outside S.
+    """
+    n, d, s = float(design.n), float(design.d), float(n_active)
+    one = d * d * (s + d)
+    two = s * s * (s + 2.0 * n) + (0.0 if design.wide else n * s * d)
+    return two < one
 
 
 class Held(Protocol):
@@ -103,25 +151,35 @@ class Held(Protocol):
 
 
 class StrategyOne:
-    """The d x d inverse of H = I + c A_S' A_S."""
+    """The d x d matrix H = I + c A_S' A_S: its inverse, or its factor if not ``whole``."""
 
-    def __init__(self, design: Design, c: float, active: BoolArray):
+    def __init__(self, design: Design, c: float, active: BoolArray, whole: bool = True):
         self.design, self.c, self.active = design, c, active
         self.size = design.d
-        self.inverse = inverse(design.hessian(c, active))
-        self.theta = self.inverse @ (c * (design.A[active].T @ design.t[active]))
+        self.factor = cholesky(design.hessian(c, active))
+        self.inverse = from_factor(self.factor, overwrite=True) if whole else None
+        self.theta = self._times(c * (design.A[active].T @ design.t[active]))
         self.f = design.A @ self.theta
+
+    def _times(self, M: FloatArray) -> FloatArray:
+        """H^-1 M."""
+        if self.inverse is not None:
+            return np.asarray(self.inverse @ M)
+        return triangular(self.factor, triangular(self.factor, M, 1), 0)
 
     def coefficients(self, columns: IntArray) -> FloatArray:
         return self.theta[columns]
 
     def row_columns(self, rows: IntArray) -> FloatArray:
         A = self.design.A
-        columns: FloatArray = A @ (sqrt(self.c) * (self.inverse @ A[rows].T))
+        columns: FloatArray = A @ (sqrt(self.c) * self._times(A[rows].T))
         return columns
 
     def unit_columns(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
-        taken = self.inverse[:, columns]
+        if self.inverse is None:
+            taken = self._times(np.eye(self.size)[:, columns])
+        else:
+            taken = self.inverse[:, columns]
         return self.design.A @ taken, taken[columns]
 
     def leaving_block(self, rows: IntArray, F: FloatArray) -> FloatArray:
@@ -133,7 +191,7 @@ class StrategyOne:
         return np.asarray(found - (one == other))
 
     def solve(self, G: FloatArray) -> FloatArray:
-        return np.asarray(G @ self.inverse)
+        return np.asarray(self._times(G.T).T)
 
     def apply(self, R: FloatArray) -> FloatArray:
         A, S = self.design.A, self.active
@@ -141,59 +199,120 @@ class StrategyOne:
 
 
 class StrategyTwo:
-    """The l_sv x l_sv inverse P of I + c A_S A_S'."""
+    """The l_sv x l_sv matrix B = I + c A_S A_S' = U'U: its factor and, if ``whole``, inverse P.
 
-    def __init__(self, design: Design, c: float, active: BoolArray):
-        self.design, self.c, self.active = design, c, active
-        self.rows = np.flatnonzero(active)
+    With V = U^-T A_S A_N' and T = P A_S A_N' for the rows N outside S, most of what is asked for
+    is there already or a difference of the right kind:
+
+        A_S H^-1 A_S' = (I - P) / c       A_S H^-1 A_N' = T      A_N H^-1 A_N' = A_N A_N' - c V'V
+        A_S H^-1      = P A_S                                    A_N H^-1      = A_N - c V' U^-T A_S
+
+    P itself serves for its entries only.  A product A_N A_S' P A_S A_N' with an explicit inverse
+    loses eps ||B||^2, by triangular solves eps ||B||: at c = 1e3 and 700 rows that decides.
+    """
+
+    def __init__(self, design: Design, c: float, active: BoolArray, whole: bool = True):
+        self.design, self.c, self.active, self.whole = design, c, active, whole
+        self.rows, self.rest = np.flatnonzero(active), np.flatnonzero(~active)
         self.size = len(self.rows)
-        self.place = np.full(design.n, -1, dtype=np.intp)
+        self.place = np.empty(design.n, dtype=np.intp)  # among the rows, or among the rest
         self.place[self.rows] = np.arange(self.size)
+        self.place[self.rest] = np.arange(len(self.rest))
         self.across = design.gram(self.rows)  # A A_S'
-        B = c * self.across[self.rows]
-        B.flat[:: self.size + 1] += 1.0
-        self.inverse = inverse(B) if self.size else B
-        self.alpha = c * (self.inverse @ design.t[self.rows])
-        self.f = self.across @ self.alpha
+        B = plus_identity(c * self.across[self.rows])
+        self.factor = cholesky(B) if self.size else B
+        if whole:
+            self.inverse = from_factor(self.factor) if self.size else B
+            self.V = self._half(self.across[self.rest].T)
+            self.T = self._other_half(self.V)
+        self.alpha = c * self._other_half(self._half(design.t[self.rows]))
+        self.f = self._spread(design.t[self.rows] - self.alpha / c, self._rest(self.alpha))
 
     def coefficients(self, columns: IntArray) -> FloatArray:
         found: FloatArray = self.alpha @ self.design.A[np.ix_(self.rows, columns)]
         return found
 
     def row_columns(self, rows: IntArray) -> FloatArray:
-        inside = self.place[rows] >= 0
-        inner = np.empty((self.size, len(rows)))
-        inner[:, inside] = self.inverse[:, self.place[rows[inside]]]
-        joining = rows[~inside]
-        inner[:, ~inside] = -self.c * (self.inverse @ self.across[joining].T)
-        columns: FloatArray = self.across @ inner
-        if len(joining):
-            columns[:, ~inside] += self.design.gram(joining)
-        columns *= sqrt(self.c)
+        inside, root = self.active[rows], sqrt(self.c)
+        columns = np.empty((self.design.n, len(rows)))
+        columns[:, inside] = self._leaving(self.place[rows[inside]])
+        if not inside.all():
+            columns[:, ~inside] = self._joining(self.place[rows[~inside]])
+        columns *= root
         return columns
+
+    def _leaving(self, places: IntArray) -> FloatArray:
+        """A H^-1 A_D'."""
+        entries = (places, np.arange(len(places)))
+        if self.whole:
+            inner, others = self.inverse[:, places], self.T[places].T
+        else:
+            unit = np.zeros((self.size, len(places)))
+            unit[entries] = 1.0
+            inner = self._other_half(self._half(unit))
+            others = self._rest(inner)
+        among = inner / -self.c
+        among[entries] += 1.0 / self.c
+        return self._spread(among, others)
+
+    def _joining(self, places: IntArray) -> FloatArray:
+        """A H^-1 A_I'."""
+        A = self.design.gram(self.rest[places])[self.rest]
+        if self.whole:
+            return self._spread(self.T[:, places], A - self.c * (self.V.T @ self.V[:, places]))
+        inner = self._other_half(self._half(self.across[self.rest[places]].T))
+        return self._spread(inner, A - self.c * self._rest(inner))
 
     def unit_columns(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
         A = self.design.A[:, columns]
-        inner = self.c * (self.inverse @ A[self.rows])
-        corner = -A[self.rows].T @ inner
+        half = self._half(A[self.rows])
+        corner = -self.c * (half.T @ half)
         corner.flat[:: len(columns) + 1] += 1.0
-        return A - self.across @ inner, corner
+        inner = self._other_half(half)
+        others = self.V.T @ half if self.whole else self._rest(inner)
+        return self._spread(inner, A[self.rest] - self.c * others), corner
 
     def leaving_block(self, rows: IntArray, F: FloatArray) -> FloatArray:
         where = self.place[rows]
-        return -self.inverse[np.ix_(where, where)]
+        if self.whole:
+            return -self.inverse[np.ix_(where, where)]
+        block: FloatArray = sqrt(self.c) * F[rows]
+        block.flat[:: len(rows) + 1] -= 1.0
+        return block
 
     def leaving_entries(self, one: IntArray, other: IntArray, found: FloatArray) -> FloatArray:
-        # A row that is not held has place -1: what is read there is not used.
-        return np.asarray(-self.inverse[self.place[one], self.place[other]])
+        # What is read at the places of rows outside S is not used.
+        one, other = (np.where(self.active[x], self.place[x], 0) for x in (one, other))
+        return np.asarray(-self.inverse[one, other])
 
     def solve(self, G: FloatArray) -> FloatArray:
         A = self.design.A[self.rows]
-        return np.asarray(G - self.c * (((G @ A.T) @ self.inverse) @ A))
+        inner = self._other_half(self._half((G @ A.T).T))
+        return np.asarray(G - self.c * (inner.T @ A))
 
     def apply(self, R: FloatArray) -> FloatArray:
         # (I - c A_S' P A_S) A_S' = A_S' P: no difference of large numbers.
-        return np.asarray((R[:, self.rows] @ self.inverse) @ self.across.T)
+        inner = self._other_half(self._half(R[:, self.rows].T))
+        return np.asarray(inner.T @ self.across.T)
+
+    def _half(self, M: FloatArray) -> FloatArray:
+        """U^-T M."""
+        return triangular(self.factor, M, 1)
+
+    def _other_half(self, M: FloatArray) -> FloatArray:
+        """U^-1 M."""
+        return triangular(self.factor, M, 0)
+
+    def _rest(self, inner: FloatArray) -> FloatArray:
+        """A_N A_S' times ``inner``."""
+        found: FloatArray = self.across[self.rest] @ inner
+        return found
+
+    def _spread(self, inside: FloatArray, others: FloatArray) -> FloatArray:
+        """Values for the rows S, and for the others, in their places."""
+        found = np.empty((self.design.n, *inside.shape[1:]))
+        found[self.rows], found[self.rest] = inside, others
+        return found
 
 
 class Leaving:
@@ -232,6 +351,13 @@ class Leaving:
     def rank(self, active: BoolArray) -> int:
         """r: the size of the system for these support vectors."""
         return int(np.count_nonzero(active != self.held.active)) + len(self.dropped)
+
+    def price(self, active: BoolArray) -> float:
+        """Operations that `target` would take."""
+        changed = np.flatnonzero(active != self.held.active).tolist()
+        new = sum(row not in self.place for row in changed)
+        rank = len(changed) + len(self.dropped)
+        return price_of_updating(self.held.design, self.held.size, new, rank)
 
     def target(self, active: BoolArray) -> FloatArray:
         """f at the minimiser of the quadratic on ``active``."""
@@ -348,6 +474,6 @@ class Fresh:
         self.rows = A[np.ix_(active, self.kept)] if len(self.dropped) else A[active]
         s, d = self.rows.shape
         self.dual = s < d
-        M = self.c * (self.rows @ self.rows.T if self.dual else self.rows.T @ self.rows)
-        M.flat[:: len(M) + 1] += 1.0
+        M = self.rows @ self.rows.T if self.dual else self.rows.T @ self.rows
+        M = plus_identity(self.c * M)
         self.factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
