@@ -37,8 +37,9 @@ __all__ = ["LeaveOut", "Outcome"]
 
 # Rows left out at a time.
 BLOCK = 256
-# Rows in play at first, besides the free ones, and how many times more at each further attempt.
-FIRST, MORE = 400, 4
+# Rows in play at first, besides the free ones (or as many as these), how many times more at each
+# further attempt, and at most: their kernel matrix takes 290 MB then.
+FIRST, MORE, MOST = 400, 4, 6000
 # So many rows nearest to the margin stay in play in any case.
 FEWEST = 64
 
@@ -147,11 +148,12 @@ class LeaveOut:
         """How near to the margin rows must be to be in play: few at first, then more, then all."""
         distance = np.sort(np.abs(self.solved.r))
         within = int(np.searchsorted(distance, drift))
-        k, tiers = FIRST + int(np.count_nonzero(self.solved.state == FREE)), []
-        while k < within:
+        free = int(np.count_nonzero(self.solved.state == FREE))
+        k, tiers = free + max(FIRST, free), []
+        while k < min(within, MOST):
             tiers.append(float(distance[k]))
             k *= MORE
-        return [*tiers, drift]
+        return [*tiers, drift] if within <= MOST else [*tiers, float(distance[MOST])]
 
     def _in_tiers(
         self, out: Outcome, todo: IntArray, drift: float, solve: Callable[[IntArray], Outcome]
