@@ -15,8 +15,8 @@ rows at the bound that goes with their side, are feasible for the dual problem, 
 of the guess at which the pass was made is known.  A column is done when that gap, and the
 violation of the optimality conditions, meet the tolerance.
 
-The first guess comes from a sample of the rows, along the grid (``guesses.py``); each round cuts
-the error by a factor of three or so, and once the rows within reach of the error are few enough to be
+The first guess comes from a sample of the rows, along the grid (``guesses.py``).  Each round cuts
+the error by a factor of three or so; once the rows within reach of the error are few enough to be
 collected it vanishes.  The number of passes grows like log n.
 """
 
