@@ -60,17 +60,16 @@ def _check(model: SVCCV, rows: Rows) -> None:
                 f"SVCCV(approx={model.approx!r}) does not go with {what}; leave it out, or use "
                 "approx=None"
             )
-    # Labels may also be the name of a column; then they are counted when it is read.
     classes = np.unique(rows.y)
     if len(classes) > 2:
         raise UnsupportedError(
             f"SVCCV(approx={model.approx!r}) separates two classes, y has {len(classes)}; wrap it "
             "in sklearn.multiclass.OneVsOneClassifier"
         )
-    if len(classes) == 1 and rows.keep is not None:
+    if len(classes) == 1:
+        among = "" if rows.keep is None else ", among the rows with positive weight"
         raise InputError(
-            f"y has one class only, {classes[0]!r}, among the rows with positive weight; a "
-            "classifier needs rows of two classes or more"
+            f"y has one class only, {classes[0]!r}{among}; a classifier needs rows of two classes"
         )
 
 
