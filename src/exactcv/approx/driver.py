@@ -30,7 +30,7 @@ from ..exceptions import InputError, Interrupted, UnsupportedError
 from ..folds import Folds, IntArray
 from ..kernels import Kernel, gamma_value
 from ..losses import FloatArray
-from ..memory import available_memory, parse_bytes
+from ..memory import available_memory, parse_bytes, readable
 from ..parallel import Workers
 from ..problem import Grid
 from ..progress import Run, following
@@ -241,7 +241,7 @@ def _features(job: Job) -> tuple[FeatureMap, Sample]:
             f"n_components={m} is more than the {n} rows: Nystroem takes its landmarks from them; "
             "use at most that many, or approx=None"
         )
-    count = min(n, max(SAMPLE_ROWS, 2 * job.options.target(m)))
+    count = _sample_size(job)
     rows = smallest_keys(n, count, seed)
     X = data.source.take(rows)
     if kernel.uses_gamma:
@@ -253,6 +253,25 @@ def _features(job: Job) -> tuple[FeatureMap, Sample]:
     fmap = make_feature_map(approx, kernel, m, landmarks, data.source.p, seed)
     Z = fmap.transform(X).astype(job.options.dtype).astype(np.float64, copy=False)
     return fmap, Sample(rows, Z, data.y[rows], data.weight[rows])
+
+
+def _sample_size(job: Job) -> int:
+    """Rows of the sample: its features may take a quarter of the memory, or what must be.
+
+    What must be is there for at least two rows a dimension, for a chunk, and for a few matrices
+    of m x m; features take their size twice while they are made.
+    """
+    source, m = job.data.source, job.n_components
+    least = min(source.n, max(GAMMA_ROWS, 2 * m))
+    chunk = min(int(np.diff(source.bounds).max()), job.options.chunk_rows)
+    need = 8 * m * (2 * least + 2 * chunk + 4 * m + source.p)
+    if need > job.budget:
+        raise InputError(
+            f"n_components={m} needs at least {readable(need)} of memory, but the limit is "
+            f"{readable(job.budget)} (memory_limit, or half of what is free); use fewer components"
+        )
+    wanted = max(SAMPLE_ROWS, 2 * job.options.target(m))
+    return min(source.n, wanted, max(least, job.budget // (4 * 2 * 8 * m)))
 
 
 def _gamma(X: Any, kernel: Kernel) -> float:
