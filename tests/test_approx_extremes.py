@@ -111,8 +111,8 @@ def test_a_sample_that_memory_cuts_short(data: Any, monkeypatch: pytest.MonkeyPa
     sizes: list[int] = []
     original = driver._sample_size
 
-    def noted(job: Any) -> int:
-        sizes.append(original(job))
+    def noted(job: Any, n: int) -> int:
+        sizes.append(original(job, n))
         return sizes[-1]
 
     monkeypatch.setattr(driver, "_sample_size", noted)
@@ -120,3 +120,32 @@ def test_a_sample_that_memory_cuts_short(data: Any, monkeypatch: pytest.MonkeyPa
     assert sizes == [150_000 // (4 * 2 * 8 * 20)]
     np.testing.assert_array_equal(found.n_errors, expected.n_errors)
     np.testing.assert_allclose(found.weights, expected.weights, atol=1e-8)
+
+
+@pytest.mark.parametrize("approx", ["rff", "nystroem"])
+@pytest.mark.parametrize("options", [{}, {"target_rows": 12}])
+def test_nearly_all_rows_have_weight_zero(approx: str, options: Any) -> None:
+    """They are tested, but neither train nor serve as landmarks or in first guesses."""
+    X, y = exactcv.datasets.make_mixture(3000, 5, random_state=0)
+    weight = np.zeros(3000)
+    weight[np.concatenate([np.flatnonzero(y > 0)[:20], np.flatnonzero(y < 0)[:20]])] = 1.0
+    used = np.flatnonzero(weight)
+    common: dict[str, Any] = {"approx": approx, "n_components": 9, "random_state": 0, "gamma": 0.1}
+    common |= {"Cs": [0.1, 1.0], "method_options": options}
+    found = exactcv.cross_validate(X, y, sample_weight=weight, **common)
+    alone = exactcv.cross_validate(X[used], y[used], **common)
+    assert found.certificate.exact and found.wrong.shape == (2, 3000)
+    np.testing.assert_allclose(found.weights, alone.weights, atol=1e-8)
+    np.testing.assert_array_equal(found.wrong[:, used], alone.wrong)
+    if approx == "nystroem":
+        with pytest.raises(exactcv.InputError, match="more than the 40 rows with positive weight"):
+            exactcv.cross_validate(X, y, sample_weight=weight, **(common | {"n_components": 41}))
+
+
+@pytest.mark.parametrize("gamma", ["median", "scale"])
+def test_gamma_is_that_of_the_exact_kernel(data: Any, gamma: str) -> None:
+    X, y = data
+    weight = np.where(np.arange(300) < 200, 1.0, 0.0)
+    common: dict[str, Any] = {"gamma": gamma, "lambdas": [0.1], "sample_weight": weight}
+    found = exactcv.cross_validate(X, y, approx="rff", n_components=9, random_state=0, **common)
+    assert found.gamma == pytest.approx(exactcv.cross_validate(X, y, **common).gamma, rel=1e-12)

@@ -219,7 +219,7 @@ class DaskRunner:
         chunk_rows: int,
         client: Any,
     ):
-        self._dask, self.client, self.n = _dask(), client, source.n
+        self._dask, self.client, self.n = _dask(), client, int(np.count_nonzero(weight > 0))
         self.chunk_rows, self.bytes_sent, self.bytes_received = chunk_rows, 0, 0
         names = getattr(source, "names", None)
         make = self._dask.delayed(_Make(names, feature_map, dtype), traverse=False)

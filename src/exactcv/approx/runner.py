@@ -60,10 +60,10 @@ class LocalRunner:
     ):
         self.source, self.y, self.weight = source, y, weight
         self.feature_map, self.workers, self.dtype = feature_map, workers, np.dtype(dtype)
-        self.n, self.bounds = source.n, source.bounds
+        self.n, self.bounds = int(np.count_nonzero(weight > 0)), source.bounds
         self._kept: Any = None
         if store != "recompute":
-            shape = (self.n, feature_map.n_components)
+            shape = (source.n, feature_map.n_components)
             kept = scratch_array(shape, self.dtype, store == "spill", folder)
             workers.map(lambda k: self._fill(kept, k), range(len(self.bounds) - 1))
             self._kept = kept

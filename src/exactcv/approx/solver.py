@@ -57,7 +57,7 @@ PER_FREE_ROW, LARGEST = 50, 12_000
 class Runner(Protocol):
     """Runs a function on every chunk of the data, somewhere; results in the order of the rows."""
 
-    n: int
+    n: int  # rows with positive weight
 
     def map(self, work: Callable[[Chunk], Result]) -> list[Result]: ...
 
