@@ -55,6 +55,17 @@ def test_new_rows_may_overflow_too(data: Any) -> None:
         model.predict(np.full((2, 5), 1e308))
 
 
+def test_features_may_overflow_in_single_precision(data: Any) -> None:
+    X, y = data
+    spoilt = X.copy()
+    spoilt[7] = 1e60
+    with pytest.raises(exactcv.InputError, match=r"overflow in float32.*float64"):
+        exactcv.cross_validate(
+            spoilt, y, approx="nystroem", kernel="linear", **COMMON,
+            method_options={"dtype": "float32"},
+        )  # fmt: skip
+
+
 def test_a_kernel_function_that_is_not_finite(data: Any) -> None:
     X, y = data
     with pytest.raises(exactcv.InputError, match="not finite"):

@@ -21,7 +21,7 @@ from ..exceptions import ClusterError, ExactCVError, InputError, InputTypeError,
 from ..folds import IntArray
 from ..losses import FloatArray
 from ..parallel import single_threaded_blas
-from .features import FeatureMap
+from .features import FeatureMap, features_of
 from .sources import ArrayRows, RowSource, checked_rows
 from .sweep import Chunk
 
@@ -163,7 +163,7 @@ class Work(Protocol):
 def _features(
     block: Any, names: list[str] | None, start: int, fmap: FeatureMap, dtype: str
 ) -> NDArray[np.floating]:
-    return fmap.transform(_rows_of(block, names, start)).astype(dtype, copy=False)
+    return features_of(fmap, _rows_of(block, names, start), dtype)
 
 
 def _apply(

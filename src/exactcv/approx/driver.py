@@ -37,7 +37,7 @@ from ..progress import Run, following
 from ..result import CVResult, by_row, choose, standard_error
 from .curves import Curves, fold_curves, leave_one_out_curves
 from .distributed import DaskRows, DaskRunner, active_client, as_local
-from .features import FeatureMap, make_feature_map
+from .features import FeatureMap, features_of, make_feature_map
 from .options import Options
 from .reduced import FREE
 from .runner import LocalRunner, scratch_array
@@ -256,7 +256,7 @@ def _features(job: Job) -> tuple[FeatureMap, Sample]:
         kernel = replace(kernel, gamma=_gamma(taken[len(rows) :], kernel))
     landmarks = X[:m] if approx == "nystroem" else None
     fmap = make_feature_map(approx, kernel, m, landmarks, data.source.p, job.seed)
-    Z = fmap.transform(X).astype(job.options.dtype).astype(np.float64, copy=False)
+    Z = features_of(fmap, X, job.options.dtype).astype(np.float64, copy=False)
     return fmap, Sample(rows, Z, data.y[rows], data.weight[rows])
 
 

@@ -31,7 +31,14 @@ from ..exceptions import InputError, NotPSDWarning, UnsupportedError
 from ..kernels import Kernel, overflow_error
 from ..losses import FloatArray
 
-__all__ = ["FeatureMap", "Nystroem", "RandomFourier", "cross_kernel", "make_feature_map"]
+__all__ = [
+    "FeatureMap",
+    "Nystroem",
+    "RandomFourier",
+    "cross_kernel",
+    "features_of",
+    "make_feature_map",
+]
 
 RANDOM_FEATURE_KERNELS = ("rbf", "laplacian")
 # Eigenvalues of K_mm below this share of the largest are rounding, and dropped.
@@ -55,6 +62,21 @@ class FeatureMap(Protocol):
     def transform(self, X: Any) -> FloatArray:
         """Features, (rows, m) in float64 and finite; each row depends on that row of X alone."""
         ...
+
+
+def features_of(fmap: FeatureMap, X: Any, dtype: Any) -> NDArray[np.floating]:
+    """Features in the given precision, finite there too."""
+    Z = fmap.transform(X)
+    if Z.dtype == dtype:
+        return Z
+    with np.errstate(over="ignore"):
+        short = Z.astype(dtype)
+    if not np.isfinite(short).all():
+        raise InputError(
+            f"features of these data overflow in {np.dtype(dtype)}: standardise the features of X "
+            "or use method_options={'dtype': 'float64'}"
+        )
+    return short
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..losses import FloatArray
 from ..parallel import Workers
-from .features import FeatureMap
+from .features import FeatureMap, features_of
 from .sources import RowSource
 from .sweep import Chunk
 
@@ -72,8 +72,7 @@ class LocalRunner:
         kept[self.bounds[k] : self.bounds[k + 1]] = self._features(k)
 
     def _features(self, k: int) -> NDArray[np.floating]:
-        Z = self.feature_map.transform(self.source.read(k))
-        return Z.astype(self.dtype, copy=False)
+        return features_of(self.feature_map, self.source.read(k), self.dtype)
 
     def chunk(self, k: int) -> Chunk:
         rows = slice(self.bounds[k], self.bounds[k + 1])
