@@ -261,10 +261,10 @@ def _features(job: Job) -> tuple[FeatureMap, Sample]:
 
 
 def _sample_size(job: Job, n: int) -> int:
-    """Rows of the sample, out of n: its features may take a quarter of the memory, or what must be.
+    """How many of n rows the sample has: what a quarter of the memory holds, at most.
 
-    What must be is there for at least two rows a dimension, for a chunk, and for a few matrices
-    of m x m; features take their size twice while they are made.
+    Refuses n_components if not even the least fits: two rows of the sample a dimension, a chunk
+    (features take twice their size while they are made) and a few matrices of m x m.
     """
     source, m = job.data.source, job.n_components
     least = min(n, max(GAMMA_ROWS, 2 * m))
