@@ -119,6 +119,23 @@ def test_bad_parquet(tmp_path: Path) -> None:
         run(missing)
 
 
+@pytest.mark.parametrize("name", [None, "patient"])
+def test_the_index_of_a_pandas_frame_is_no_feature(data, expected, name, tmp_path: Path) -> None:
+    import pandas as pd
+
+    X, y = data
+    index = pd.Index(np.arange(len(y))[::-1] * 7, name=name)
+    frame = pd.DataFrame(X, columns=list("abcd"), index=index).assign(label=y)
+    file = tmp_path / "rows.parquet"
+    frame.to_parquet(file, index=True)
+    result = exactcv.cross_validate(file, "label", approx="rff", **COMMON)
+    same(result, expected["rff"])
+    # It can still be asked for by name.
+    if name is not None:
+        frame.drop(columns="label").set_index(pd.Index(y, name="label")).to_parquet(file)
+        same(exactcv.cross_validate(file, "label", approx="rff", **COMMON), expected["rff"])
+
+
 def test_dask_without_a_cluster(data, expected) -> None:
     import dask.array as da
     import dask.dataframe as dd

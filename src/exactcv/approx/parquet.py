@@ -14,7 +14,7 @@ from ..exceptions import InputError, InputTypeError, MissingExtraError
 from ..folds import IntArray
 from .sources import checked_rows
 
-__all__ = ["ParquetRows"]
+__all__ = ["ParquetRows", "index_columns"]
 
 # Row groups that are kept after they were read: chunks are smaller, and come in order.
 KEPT_GROUPS = 3
@@ -30,8 +30,17 @@ def _pyarrow() -> Any:
     return pq
 
 
+def index_columns(schema: Any) -> list[str]:
+    """Columns that hold the index of the pandas frame that was written; they are no features.
+
+    A plain range is kept as a description instead, and takes no column.
+    """
+    told = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in told if isinstance(name, str) and name in schema.names]
+
+
 class ParquetRows:
-    """Numeric columns as features.
+    """Numeric columns as features, except for the index of a pandas frame.
 
     A chunk is part of a row group, so that groups may be as large as they like.
 
@@ -51,7 +60,8 @@ class ParquetRows:
         for name in others:
             if name not in names:
                 raise InputError(f"{path} has no column {name!r}; it has {', '.join(names)}")
-        self.names = [name for name in names if name not in others]
+        index = index_columns(self._files[0].schema_arrow)
+        self.names = [name for name in names if name not in others and name not in index]
         for file, opened in zip(_files(path), self._files, strict=True):
             self._check_schema(file, opened.schema_arrow)
         self._groups, bounds = [], [0]
