@@ -56,7 +56,7 @@ class Rows:
     @classmethod
     def of(cls, model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
         """Folds and seed are settled here, once: all gammas see the same folds and features."""
-        weight = _weights(X, y, sample_weight)
+        weight = _weights(X, y, sample_weight, groups)
         seed = _seed(model)
         if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
             n, cv = None if weight is None else len(weight), _same_each_time(model, seed)
@@ -81,18 +81,18 @@ class Rows:
         return self.weight is not None and not (self.weight == self.weight[0]).all()
 
 
-def _weights(X: Any, y: Any, sample_weight: Any) -> FloatArray | None:
+def _weights(X: Any, y: Any, sample_weight: Any, groups: Any) -> FloatArray | None:
     if sample_weight is None:
         return None
-    given = np.asarray(_local(X, sample_weight, y))
+    given = np.asarray(_local(X, sample_weight, y, groups))
     return inputs.read_sample_weight(given, len(given) if given.ndim else 0)
 
 
-def _local(X: Any, wanted: Any, other: Any) -> Any:
-    """Values that may be a column of X or a Dask collection; ``other`` may be a column too."""
+def _local(X: Any, wanted: Any, *others: Any) -> Any:
+    """Values that may be a column of X or a Dask collection; ``others`` may be columns too."""
     if not isinstance(wanted, str):
         return as_local(wanted)
-    columns = [name for name in (wanted, other) if isinstance(name, str)]
+    columns = [name for name in (wanted, *others) if isinstance(name, str)]
     return open_source(X, columns, Options().chunk_rows).column(wanted)
 
 
@@ -285,7 +285,7 @@ def _class_weight(model: SVCCV, rows: Rows) -> Any:
     """ "balanced" by weight, as in ``SVCCV``; ``cross_validate`` would count rows."""
     if not (isinstance(model.class_weight, str) and rows.uneven and rows.weight is not None):
         return model.class_weight
-    labels = _local(rows.X, rows.y, rows.sample_weight)
+    labels = _local(rows.X, rows.y, rows.sample_weight, rows.groups)
     _, classes, codes = inputs.encode_labels(labels, len(rows.weight))
     counts = np.bincount(codes, weights=rows.weight)
     factors = inputs.class_factors(model.class_weight, counts, classes)
