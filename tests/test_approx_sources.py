@@ -202,6 +202,8 @@ def test_bad_options(data, tmp_path: Path) -> None:
 
 def test_what_approx_refuses_is_said_with_a_way_out(data, tmp_path: Path) -> None:
     import dask.array as da
+    import dask.dataframe as dd
+    import pandas as pd
 
     X, y = data
     for rows in (X + 1j, sparse.csr_matrix(X + 1j), da.from_array(X + 1j, chunks=(40, 4))):
@@ -209,6 +211,9 @@ def test_what_approx_refuses_is_said_with_a_way_out(data, tmp_path: Path) -> Non
             exactcv.cross_validate(rows, y, approx="rff")
     with pytest.raises(exactcv.InputTypeError, match=r"X is a path.*approx='rff'"):
         exactcv.cross_validate(tmp_path / "rows.parquet", "label")
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcd")), npartitions=2)
+    with pytest.raises(exactcv.InputTypeError, match=r"Dask dataframe.*approx='rff'"):
+        exactcv.cross_validate(frame, y)
     three = np.arange(len(y)) % 3
     with pytest.raises(exactcv.InputError, match=r"approx takes two classes.*OneVsOneClassifier"):
         exactcv.cross_validate(X, three, approx="rff")

@@ -103,6 +103,11 @@ def _shape(X: Any) -> tuple[int, int]:
     if X is None:
         raise InputTypeError("X is None; it must be a matrix of numbers, one row per sample")
     refuse_path(X)
+    if hasattr(X, "npartitions") and hasattr(X, "columns"):
+        raise InputTypeError(
+            "X is a Dask dataframe, which goes with approx='rff' or 'nystroem' only; else load it "
+            "first, with X.compute()"
+        )
     _refuse_masked(X, "X")
     shape = getattr(X, "shape", None)
     if shape is None:
