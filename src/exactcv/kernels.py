@@ -41,6 +41,7 @@ __all__ = [
     "is_psd",
     "kernel_between",
     "kernel_matrix",
+    "overflow_error",
 ]
 
 KERNELS = ("rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed")
@@ -133,11 +134,16 @@ def _built_in(
     fill(K, step, workers, mirror=True)
     # A product x'z is largest on the diagonal, so overflow shows there first.
     if not np.isfinite(np.diagonal(K)).all():
-        raise InputError(
-            f"the {kernel.name} kernel overflows on these data: standardise the features of X "
-            "or choose smaller gamma, degree or coef0"
-        )
+        raise overflow_error(f"the {kernel.name} kernel")
     return K, gamma
+
+
+def overflow_error(what: str) -> InputError:
+    """What to raise when numbers made of the rows of X are not finite."""
+    return InputError(
+        f"{what} overflows on these data: standardise the features of X or choose smaller gamma, "
+        "degree or coef0"
+    )
 
 
 def gamma_value(X: FloatArray, kernel: Kernel, weight: FloatArray | None = None) -> float | None:

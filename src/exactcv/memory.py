@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .exceptions import InputError, InputTypeError, MemoryLimitError
 
-__all__ = ["available_memory", "check_memory", "matrix_size", "parse_bytes", "shortage"]
+__all__ = ["available_memory", "check_memory", "matrix_size", "parse_bytes", "readable", "shortage"]
 
 # Kernel matrix, the methods' factors and workspaces, the left-out coefficients: measured peak.
 _TIMES_KERNEL = 3
@@ -123,16 +123,17 @@ def shortage(
     fitting = int((limit / (8 * _TIMES_KERNEL)) ** 0.5)
     return (
         f"the kernel matrix of {n} rows takes {matrix_size(n)} and the whole run about "
-        f"{_readable(need)}, but {source} {_readable(limit)}; use at most about {fitting} rows"
+        f"{readable(need)}, but {source} {readable(limit)}; use at most about {fitting} rows"
     )
 
 
 def matrix_size(n: int) -> str:
     """Of the n x n kernel matrix, in words."""
-    return _readable(8 * n * n)
+    return readable(8 * n * n)
 
 
-def _readable(size: float) -> str:
+def readable(size: float) -> str:
+    """A number of bytes, in words."""
     for unit in ("B", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

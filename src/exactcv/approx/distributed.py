@@ -21,11 +21,11 @@ from ..folds import IntArray
 from ..losses import FloatArray
 from ..parallel import single_threaded_blas
 from .cluster import active_client, awaited, cluster_error, compute_all, import_dask, n_workers
-from .features import FeatureMap
+from .features import FeatureMap, features_of
 from .sources import ArrayRows, RowSource, checked_rows
 from .sweep import Chunk
 
-__all__ = ["DaskRows", "DaskRunner", "active_client", "as_local"]
+__all__ = ["DaskRows", "DaskRunner", "active_client", "as_local", "row_block"]
 
 Result = TypeVar("Result")
 
@@ -112,17 +112,17 @@ class DaskRows:
         return np.concatenate(compute_all([one(part, name) for part in self._all]))
 
 
-def _matrix(block: Any) -> Any:
+def row_block(block: Any) -> Any:
     """A block of an array so that rows can be taken from it; of sparse kinds, CSR alone can."""
     return sparse.csr_matrix(block.tocsr()) if hasattr(block, "tocsr") else block
 
 
 def _rows_of(block: Any, names: list[str] | None, start: int) -> Any:
-    return checked_rows(_matrix(block) if names is None else block[names].to_numpy(), start)
+    return checked_rows(row_block(block) if names is None else block[names].to_numpy(), start)
 
 
 def _some_rows(block: Any, names: list[str] | None, rows: IntArray, start: int) -> Any:
-    some = _matrix(block)[rows] if names is None else block[names].iloc[rows].to_numpy()
+    some = row_block(block)[rows] if names is None else block[names].iloc[rows].to_numpy()
     return checked_rows(some, rows + start)
 
 
@@ -148,7 +148,7 @@ class Work(Protocol):
 def _features(
     block: Any, names: list[str] | None, start: int, fmap: FeatureMap, dtype: str
 ) -> NDArray[np.floating]:
-    return fmap.transform(_rows_of(block, names, start)).astype(dtype, copy=False)
+    return features_of(fmap, _rows_of(block, names, start), dtype)
 
 
 def _apply(
@@ -161,7 +161,7 @@ def _apply(
     chunk_rows: int,
 ) -> Any:
     """One partition, in chunks that do not take too much room."""
-    results, block = [], _matrix(block)
+    results, block = [], row_block(block)
     with single_threaded_blas():
         for first in range(0, len(y), chunk_rows):
             part = slice(first, first + chunk_rows)
@@ -204,7 +204,8 @@ class DaskRunner:
         chunk_rows: int,
         client: Any,
     ):
-        self._dask, self.client, self.n = import_dask(), client, source.n
+        self._dask, self.client = import_dask(), client
+        self.n = int(np.count_nonzero(weight > 0))
         self.chunk_rows, self.bytes_sent, self.bytes_received = chunk_rows, 0, 0
         names = getattr(source, "names", None)
         make = self._dask.delayed(_Make(names, feature_map, dtype), traverse=False)

@@ -30,14 +30,14 @@ from ..exceptions import InputError, Interrupted, UnsupportedError
 from ..folds import Folds, IntArray
 from ..kernels import Kernel, gamma_value
 from ..losses import FloatArray
-from ..memory import available_memory, parse_bytes
+from ..memory import available_memory, parse_bytes, readable
 from ..parallel import Workers
 from ..problem import Grid
 from ..progress import Run, following
 from ..result import CVResult, by_row, choose, standard_error
 from .curves import Curves, fold_curves, leave_one_out_curves
 from .distributed import DaskRows, DaskRunner, active_client, as_local
-from .features import FeatureMap, make_feature_map
+from .features import FeatureMap, features_of, make_feature_map
 from .options import Options
 from .reduced import FREE
 from .runner import LocalRunner, scratch_array
@@ -240,26 +240,50 @@ def _budget(memory_limit: Any) -> int:
 
 
 def _features(job: Job) -> tuple[FeatureMap, Sample]:
-    """The fitted map, and a sample of rows with their features."""
-    data, kernel, approx, seed = job.data, job.kernel, job.approx, job.seed
-    n, m = data.n, job.n_components
-    if approx == "nystroem" and m > n:
+    """The fitted map, and a sample of rows with their features.
+
+    Rows of weight zero are in neither: keys go by the place among the others, so that these are
+    drawn as if they were alone.
+    """
+    data, kernel, approx, m = job.data, job.kernel, job.approx, job.n_components
+    used = np.flatnonzero(data.weight > 0)
+    if approx == "nystroem" and m > len(used):
+        which = "" if len(used) == data.n else " with positive weight"
         raise InputError(
-            f"n_components={m} is more than the {n} rows: Nystroem takes its landmarks from them; "
-            "use at most that many, or approx=None"
+            f"n_components={m} is more than the {len(used)} rows{which}: Nystroem takes its "
+            "landmarks from them; use at most that many, or approx=None"
         )
-    count = min(n, max(SAMPLE_ROWS, 2 * job.options.target(m)))
-    rows = smallest_keys(n, count, seed)
-    X = data.source.take(rows)
+    rows = used[smallest_keys(len(used), _sample_size(job, len(used)), job.seed)]
+    # All rows count for gamma, and in the order of the data: so few rows give the value of the
+    # exact kernel.
+    few = np.sort(smallest_keys(data.n, min(GAMMA_ROWS, data.n), job.seed))
+    taken = data.source.take(np.concatenate([rows, few]))  # once, for it may be a pass over a file
+    X = taken[: len(rows)]
     if kernel.uses_gamma:
-        # In the order of the data, so that few rows give the value of the exact kernel.
-        few = np.sort(np.argsort(rows[: min(GAMMA_ROWS, count)]))
-        order = few[np.argsort(rows[few])]
-        kernel = replace(kernel, gamma=_gamma(X[order], kernel))
+        kernel = replace(kernel, gamma=_gamma(taken[len(rows) :], kernel))
     landmarks = X[:m] if approx == "nystroem" else None
-    fmap = make_feature_map(approx, kernel, m, landmarks, data.source.p, seed)
-    Z = fmap.transform(X).astype(job.options.dtype).astype(np.float64, copy=False)
+    fmap = make_feature_map(approx, kernel, m, landmarks, data.source.p, job.seed)
+    Z = features_of(fmap, X, job.options.dtype).astype(np.float64, copy=False)
     return fmap, Sample(rows, Z, data.y[rows], data.weight[rows])
+
+
+def _sample_size(job: Job, n: int) -> int:
+    """How many of n rows the sample has: what a quarter of the memory holds, at most.
+
+    Refuses n_components if not even the least fits: two rows of the sample a dimension, a chunk
+    (features take twice their size while they are made) and a few matrices of m x m.
+    """
+    source, m = job.data.source, job.n_components
+    least = min(n, max(GAMMA_ROWS, 2 * m))
+    chunk = min(int(np.diff(source.bounds).max()), job.options.chunk_rows)
+    need = 8 * m * (2 * least + 2 * chunk + 4 * m + source.p)
+    if need > job.budget:
+        raise InputError(
+            f"n_components={m} needs at least {readable(need)} of memory, but the limit is "
+            f"{readable(job.budget)} (memory_limit, or half of what is free); use fewer components"
+        )
+    wanted = max(SAMPLE_ROWS, 2 * job.options.target(m))
+    return min(n, wanted, max(least, job.budget // (4 * 2 * 8 * m)))
 
 
 def _gamma(X: Any, kernel: Kernel) -> float:

@@ -17,8 +17,10 @@ from ..overview import Overview, beside
 from ..progress import Progress, job
 from ..scoring import fit_sigmoids
 from ..tuning import choose
+from .kept import KeptRows
 from .options import Options
 from .parquet import ParquetRows
+from .sources import RowSource
 from .tuning import ApproxCurve, Rows, curve, left_out_values
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ def fit_approximately(model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: 
     gammas = _gammas(model)
     rows = Rows.of(model, X, y, sample_weight, groups)
     _check(model, rows)
+    _keep_names(model, X, rows.source)
     wants_values = model.probability or model._wants_values
     curves: list[ApproxCurve] = []
     with job(bool(model.verbose), len(gammas) + wants_values) as progress:
@@ -67,17 +70,16 @@ def _check(model: SVCCV, rows: Rows) -> None:
                 f"SVCCV(approx={model.approx!r}) does not go with {what}; leave it out, or use "
                 "approx=None"
             )
-    # Labels may also be the name of a column; then they are counted when it is read.
     classes = np.unique(rows.y)
     if len(classes) > 2:
         raise UnsupportedError(
             f"SVCCV(approx={model.approx!r}) separates two classes, y has {len(classes)}; wrap it "
             "in sklearn.multiclass.OneVsOneClassifier"
         )
-    if len(classes) == 1 and rows.keep is not None:
+    if len(classes) == 1:
+        among = "" if rows.keep is None else ", among the rows with positive weight"
         raise InputError(
-            f"y has one class only, {classes[0]!r}, among the rows with positive weight; a "
-            "classifier needs rows of two classes or more"
+            f"y has one class only, {classes[0]!r}{among}; a classifier needs rows of two classes"
         )
 
 
@@ -118,7 +120,6 @@ def _keep(
     g, _ = choose(score, np.array([one.short for one in curves]), parts[0].Cs, gammas)
     chosen, shown = curves[g], beside(parts, g)
     model.classes_ = shown.classes
-    _keep_names(model, rows)
     model.gamma_, model.n_features_in_ = chosen.gamma, chosen.feature_map.n_features
     model.weights_, model.feature_map_ = chosen.weights, chosen.feature_map
     model.intercept_ = np.array([chosen.intercept])
@@ -130,15 +131,12 @@ def _keep(
     model._shown = replace(shown, timings={"total": perf_counter() - start})
 
 
-def _keep_names(model: SVCCV, rows: Rows) -> None:
+def _keep_names(model: SVCCV, X: Any, source: RowSource) -> None:
     """Names of the columns of a file, as scikit-learn keeps those of a frame."""
-    if isinstance(rows.X, np.ndarray) or sparse.issparse(rows.X):
+    if isinstance(X, np.ndarray) or sparse.issparse(X):
         return  # scikit-learn has seen to it
     model.__dict__.pop("feature_names_in_", None)
-    if isinstance(rows.X, (str, os.PathLike)):
-        given = (rows.y, rows.sample_weight, rows.groups)
-        others = [name for name in given if isinstance(name, str)]
-        source = ParquetRows(os.fspath(rows.X), others, CHUNK_ROWS)
+    if isinstance(source, (ParquetRows, KeptRows)) and source.names is not None:
         model.feature_names_in_ = np.array(source.names, dtype=object)
 
 

@@ -28,14 +28,23 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from ..exceptions import InputError, NotPSDWarning, UnsupportedError
-from ..kernels import Kernel
+from ..kernels import Kernel, overflow_error
 from ..losses import FloatArray
 
-__all__ = ["FeatureMap", "Nystroem", "RandomFourier", "cross_kernel", "make_feature_map"]
+__all__ = [
+    "FeatureMap",
+    "Nystroem",
+    "RandomFourier",
+    "cross_kernel",
+    "features_of",
+    "make_feature_map",
+]
 
 RANDOM_FEATURE_KERNELS = ("rbf", "laplacian")
 # Eigenvalues of K_mm below this share of the largest are rounding, and dropped.
 _LEAST_EIGENVALUE = 1e-12
+# Kernel values below this have lost digits to underflow; they pass for zero.
+_UNDERFLOW = float(np.finfo(float).tiny / np.finfo(float).eps)
 
 
 class FeatureMap(Protocol):
@@ -51,8 +60,23 @@ class FeatureMap(Protocol):
     def gamma(self) -> float | None: ...
 
     def transform(self, X: Any) -> FloatArray:
-        """Features, (rows, m) in float64; each row depends on that row of X alone."""
+        """Features, (rows, m) in float64 and finite; each row depends on that row of X alone."""
         ...
+
+
+def features_of(fmap: FeatureMap, X: Any, dtype: Any) -> NDArray[np.floating]:
+    """Features in the given precision, finite there too."""
+    Z = fmap.transform(X)
+    if Z.dtype == dtype:
+        return Z
+    with np.errstate(over="ignore"):
+        short = Z.astype(dtype)
+    if not np.isfinite(short).all():
+        raise InputError(
+            f"features of these data overflow in {np.dtype(dtype)}: standardise the features of X "
+            "or use method_options={'dtype': 'float64'}"
+        )
+    return short
 
 
 @dataclass(frozen=True)
@@ -94,7 +118,10 @@ class RandomFourier:
         return self.frequencies.shape[0]
 
     def transform(self, X: Any) -> FloatArray:
-        angles = np.asarray(X @ self.frequencies)
+        with np.errstate(over="ignore", invalid="ignore"):
+            angles = np.asarray(X @ self.frequencies)
+        if not np.isfinite(angles).all():
+            raise overflow_error("the kernel of the random Fourier features")
         m = self.n_components
         scale = np.sqrt(2.0 / m)
         pairs = m // 2
@@ -117,17 +144,17 @@ class Nystroem:
 
     @classmethod
     def fit(cls, landmarks: Any, kernel: Kernel) -> Nystroem:
-        K = cross_kernel(landmarks, landmarks, kernel)
+        K = _finite_kernel(landmarks, landmarks, kernel)
         values, vectors = np.linalg.eigh(0.5 * (K + K.T))
         largest = float(np.abs(values).max(initial=0.0))
-        if values.min(initial=0.0) < -1e-8 * largest:
+        if values.min(initial=0.0) < min(-1e-8 * largest, -_UNDERFLOW):
             warnings.warn(
                 "the kernel is not positive semidefinite; the Nystroem features leave out the "
                 f"{int((values < 0).sum())} directions of the landmarks with negative eigenvalues",
                 NotPSDWarning,
                 stacklevel=2,
             )
-        kept = values > _LEAST_EIGENVALUE * largest
+        kept = values > max(_LEAST_EIGENVALUE * largest, _UNDERFLOW)
         inverse = np.zeros_like(values)
         inverse[kept] = 1.0 / np.sqrt(values[kept])
         return cls(landmarks, (vectors * inverse) @ vectors.T, kernel)
@@ -145,7 +172,7 @@ class Nystroem:
         return float(self.kernel.gamma) if self.kernel.uses_gamma else None
 
     def transform(self, X: Any) -> FloatArray:
-        return cross_kernel(X, self.landmarks, self.kernel) @ self.root
+        return np.asarray(_finite_kernel(X, self.landmarks, self.kernel) @ self.root)
 
 
 def make_feature_map(
@@ -169,6 +196,16 @@ def make_feature_map(
     assert isinstance(kernel.name, str)
     gamma = float(kernel.gamma)
     return RandomFourier.draw(kernel.name, gamma, n_features, n_components, seed)
+
+
+def _finite_kernel(X: Any, Y: Any, kernel: Kernel) -> FloatArray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = cross_kernel(X, Y, kernel)
+    if np.isfinite(K).all():
+        return K
+    if callable(kernel.name):
+        raise InputError("the kernel function returned values that are not finite")
+    raise overflow_error(f"the {kernel.name} kernel")
 
 
 def cross_kernel(X: Any, Y: Any, kernel: Kernel) -> FloatArray:

@@ -4,7 +4,7 @@ The engine (``pivot.py``) works on the kernel matrix of its rows, and only those
 margin or change sides matter to it: they are the ones nearest to the margin, if the guess is good.
 So it gets the nearest rows alone.  The others join the linear term, each on the side where the
 guess has it, and afterwards all of them are looked at: if none has changed sides, the solution is
-that of the whole problem.  Rows that have come into play at the next attempt.
+that of the whole problem.  Rows that have are added at the next attempt.
 
 If the guess is too far off for that, smoothing (``newton.py``), whose cost is linear in the number
 of rows, makes a better one.

@@ -66,8 +66,8 @@ class Options:
         return options
 
     def target(self, m: int) -> int:
-        """Rows in a small problem."""
-        return int(self.target_rows or max(1000, 8 * m))
+        """Rows in a small problem; two at least, for a first guess takes half of them."""
+        return max(2, int(self.target_rows or max(1000, 8 * m)))
 
     def store_for(self, n: int, m: int, budget: int) -> str:
         """Where the features go."""

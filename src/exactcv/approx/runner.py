@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..losses import FloatArray
 from ..parallel import Workers
-from .features import FeatureMap
+from .features import FeatureMap, features_of
 from .sources import RowSource
 from .sweep import Chunk
 
@@ -64,10 +64,10 @@ class LocalRunner:
     ):
         self.source, self.y, self.weight = source, y, weight
         self.feature_map, self.workers, self.dtype = feature_map, workers, np.dtype(dtype)
-        self.n, self.bounds = source.n, source.bounds
+        self.n, self.bounds = int(np.count_nonzero(weight > 0)), source.bounds
         self._kept: Any = None
         if store != "recompute":
-            shape = (self.n, feature_map.n_components)
+            shape = (source.n, feature_map.n_components)
             kept = scratch_array(shape, self.dtype, store == "spill", folder)
             workers.map(lambda k: self._fill(kept, k), range(len(self.bounds) - 1))
             self._kept = kept
@@ -76,8 +76,7 @@ class LocalRunner:
         kept[self.bounds[k] : self.bounds[k + 1]] = self._features(k)
 
     def _features(self, k: int) -> NDArray[np.floating]:
-        Z = self.feature_map.transform(self.source.read(k))
-        return Z.astype(self.dtype, copy=False)
+        return features_of(self.feature_map, self.source.read(k), self.dtype)
 
     def chunk(self, k: int) -> Chunk:
         rows = slice(self.bounds[k], self.bounds[k + 1])

@@ -15,15 +15,15 @@ rows at the bound that goes with their side, are feasible for the dual problem, 
 of the guess at which the pass was made is known.  A column is done when that gap, and the
 violation of the optimality conditions, meet the tolerance.
 
-The first guess comes from a sample of the rows, along the grid; each round cuts the error by
-a factor of three or so, and once the rows within reach of the error are few enough to be collected
-it vanishes.  The number of passes grows like log n.
+The first guess comes from a sample of the rows, along the grid (``guesses.py``).  Each round cuts
+the error by a factor of three or so; once the rows within reach of the error are few enough to be
+collected it vanishes.  The number of passes grows like log n.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -34,7 +34,7 @@ from ..folds import IntArray
 from ..losses import FloatArray
 from ..parallel import Workers
 from . import pivot
-from .newton import smooth_solution
+from .guesses import WIDTH, Column, Guesses, Sample, like
 from .reduced import FREE, Reduced, Reply, StateArray
 from .sweep import Chunk, Columns, LeftOut, Sums, merge, sweep
 
@@ -52,45 +52,18 @@ STRIDES = (8, 4, 2, 1)
 BETWEEN = 0.1
 # Rows in a small problem for each row that is on the margin, and at most.
 PER_FREE_ROW, LARGEST = 50, 12_000
-# Rows are collected this many root mean square errors around the margin.
-WIDTH = 3.0
 
 
 class Runner(Protocol):
     """Runs a function on every chunk of the data, somewhere; results in the order of the rows."""
 
-    n: int
+    n: int  # rows with positive weight
 
     def map(self, work: Callable[[Chunk], Result]) -> list[Result]: ...
 
     def each(
         self, work: Callable[[Chunk], Result], use: Callable[[Chunk, Result], None]
     ) -> None: ...
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Rows held in memory, by rising key: for first guesses, and for counting rows near margins."""
-
-    rows: IntArray
-    Z: FloatArray
-    y: FloatArray
-    weight: FloatArray
-
-
-@dataclass(frozen=True)
-class Column:
-    """One training problem: C (times the row weights), the fold it leaves out, a first guess.
-
-    ``error`` is how far the guess may be off, as a decision value; None if nothing is known.
-    ``free`` is about how many rows lie on the margin: a sample must have many more to be of use.
-    """
-
-    C: float
-    fold: int
-    theta: FloatArray
-    error: float | None = None
-    free: int = 0
 
 
 @dataclass(frozen=True)
@@ -192,7 +165,11 @@ class Solver:
         found: dict[int, Solved] = {}
         stride = max(k for k in STRIDES if k < max(len(Cs), 2))
         first = sorted({*range(0, len(Cs), stride), len(Cs) - 1})
-        columns = dict(zip(first, self.first_columns(Cs[first]), strict=True))
+        guesses = Guesses(
+            self.sample, self.runner.n, self.mass, self.target, self.fit_intercept, self.workers
+        )
+        columns = dict(zip(first, guesses.columns(Cs[first], self._rows_for), strict=True))
+        self.steps += guesses.steps
         for stride in (k for k in STRIDES if k <= stride):
             if not columns:
                 some = [k for k in range(0, len(Cs), stride) if k not in found]
@@ -210,75 +187,8 @@ class Solver:
         share = (Cs[k] - Cs[low]) / gap if gap > 0 else 0.0
         theta = (1.0 - share) * one.theta + share * other.theta
         free = max(np.count_nonzero(end.state == FREE) for end in (one, other))
-        error = BETWEEN * self._apart(one.theta, other.theta) if free else 0.0
+        error = BETWEEN * self.sample.apart(one.theta, other.theta) if free else 0.0
         return Column(float(Cs[k]), -1, theta, error, int(free))
-
-    # ---- first guesses --------------------------------------------------------------------------
-
-    def first_columns(self, Cs: FloatArray) -> list[Column]:
-        """Columns for the full data along rising Cs.
-
-        A guess from k of n rows is off by about as much as it differs from one from k/2 of them.
-        """
-        if self.runner.n <= 2 * self.target:
-            whole = self._guesses(Cs, self.runner.n)
-            return [Column(float(C), -1, one.theta) for C, one in zip(Cs, whole, strict=True)]
-        sizes = (self.target, self.target // 2)
-        good, rough = self.workers.map(partial(self._guesses, Cs), sizes)
-        columns = []
-        for C, one, other in zip(Cs, good, rough, strict=True):
-            error, free = self._apart(one.theta, other.theta), one.state == FREE
-            columns.append(Column(float(C), -1, one.theta, error, int(np.count_nonzero(free))))
-        sampled = self._sampled(1.0, len(self.sample.y))
-        return self.workers.map(partial(self._refined, sampled), columns[::-1])[::-1]
-
-    def _refined(self, whole: Reduced, column: Column) -> Column:
-        """A guess from the whole sample, where the rows in reach are more than can be collected."""
-        rows, error = len(self.sample.y), column.error
-        if error is None or rows < 4 * self.target:
-            return column
-        r = self._margins(column.theta)
-        within = np.count_nonzero(np.abs(r) <= WIDTH * error) * self.runner.n / rows
-        if within <= 2 * self._rows_for(column):
-            return column
-        problem = replace(whole, box=column.C * whole.box)
-        theta, _, steps = smooth_solution(problem, column.theta, 2 * self.target, 2.0 * error)
-        self.steps += steps
-        # Errors fall with the square root of the number of rows.
-        error = self._apart(theta, column.theta) * np.sqrt(self.target / rows)
-        return replace(column, theta=theta, error=float(error))
-
-    def _margins(self, theta: FloatArray) -> FloatArray:
-        sample = self.sample
-        return np.asarray((sample.Z @ theta[:-1] + theta[-1]) * sample.y - 1.0)
-
-    def _apart(self, one: FloatArray, other: FloatArray) -> float:
-        """Root mean square difference of the decision values."""
-        step = self.sample.Z @ (one - other)[:-1] + (one[-1] - other[-1])
-        return float(np.sqrt(np.mean(step**2)))
-
-    def _guesses(self, Cs: FloatArray, count: int) -> list[Reply]:
-        """Solutions along rising Cs, from the ``count`` rows of the sample with the smallest keys.
-
-        The classes weigh as much as in the whole data: where regularisation is strong nothing
-        matters but which of them weighs more.
-        """
-        theta, out = np.zeros(self.sample.Z.shape[1] + 1), []
-        whole = self._sampled(1.0, count)
-        for C in Cs:
-            reply = pivot.solve(replace(whole, box=C * whole.box), theta, self.workers.cancel)
-            self.steps += reply.steps
-            theta = reply.theta
-            out.append(reply)
-        return out
-
-    def _sampled(self, C: float, count: int) -> Reduced:
-        """The problem of the ``count`` rows of the sample with the smallest keys."""
-        sample = self.sample
-        used = np.flatnonzero(sample.weight[:count] > 0)
-        Z, y = sample.Z[used], sample.y[used]
-        box = C * _like(sample.weight[used], y, self.mass)
-        return Reduced(Z, y, box, np.zeros(Z.shape[1]), 0.0, self.fit_intercept)
 
     # ---- rounds ---------------------------------------------------------------------------------
 
@@ -379,7 +289,7 @@ class Solver:
         Z = np.concatenate([part[1] for part in parts])
         y = np.concatenate([part[2] for part in parts])
         weight = np.concatenate([part[3] for part in parts])
-        box = C * (weight if rate == 1.0 else _like(weight, y, sums.near[p]))
+        box = C * (weight if rate == 1.0 else like(weight, y, sums.near[p]))
         r = np.concatenate([part.r[p] for part in sums.gathered])
         # What the rows that are not here amount to at theta: everything, less what is here.
         here = np.where(r < 0, box * y, 0.0)
@@ -405,7 +315,7 @@ class Solver:
         state.best, state.best_theta = primal, theta
         if state.rounds % MANY_ROUNDS == 0:
             state.target = min(2 * state.target, self.most_rows)
-        moved = self._apart(reply.theta, theta)
+        moved = self.sample.apart(reply.theta, theta)
         beyond = rate < 1.0 or WIDTH * moved > width.min()
         state.theta, state.error = reply.theta, CONTRACTION * moved if beyond else 0.0
 
@@ -422,16 +332,6 @@ class _Sweep:
 
     def join(self, results: list[Sums]) -> Sums:
         return merge(results)
-
-
-def _like(weight: FloatArray, y: FloatArray, mass: FloatArray) -> FloatArray:
-    """Weights of a sample, scaled so that each class weighs what it does in the whole."""
-    out = weight.copy()
-    for side, whole in zip((y < 0, y > 0), mass, strict=True):
-        held = float(weight[side].sum())
-        if held > 0:
-            out[side] *= whole / held
-    return out
 
 
 def _rank(values: FloatArray, count: float) -> float:

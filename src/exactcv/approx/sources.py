@@ -7,7 +7,7 @@ NumPy arrays and memmaps, SciPy sparse matrices and pandas frames (here), Parque
 from __future__ import annotations
 
 import os
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from ..folds import IntArray
 __all__ = ["ArrayRows", "RowSource", "checked_rows", "even_bounds", "open_source"]
 
 
+@runtime_checkable
 class RowSource(Protocol):
     """n rows of p numbers; chunk k has the rows bounds[k] : bounds[k + 1]."""
 
@@ -118,6 +119,8 @@ def open_source(X: Any, others: list[str], chunk_rows: int) -> RowSource:
         from .distributed import DaskRows
 
         return DaskRows.open(X, others)
+    if isinstance(X, RowSource):
+        return X
     if sparse.issparse(X):
         return ArrayRows(X, chunk_rows)
     array: NDArray[Any] = np.asanyarray(X)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.model_selection import LeaveOneOut, StratifiedKFold
+from sklearn.model_selection import LeaveOneOut
 from sklearn.utils import check_random_state
 
 from .. import inputs
@@ -25,8 +24,9 @@ from ..result import CVResult
 from ..tuning import choose, error_and_se, smallest_within
 from .distributed import as_local
 from .features import FeatureMap
+from .kept import keep_rows
 from .options import Options
-from .sources import open_source
+from .sources import ArrayRows, RowSource, open_source
 
 if TYPE_CHECKING:
     from ..svc_cv import SVCCV
@@ -38,42 +38,43 @@ __all__ = ["ApproxCurve", "Rows", "curve", "left_out_values"]
 class Rows:
     """The rows that count, and what is the same for every gamma.
 
-    ``y`` and ``sample_weight`` may be names of columns of X; ``weight`` are the numbers, None if
-    every row counts once.  ``keep`` are the places of these rows among all ``n``, None if they are
+    Rows of weight zero are not among them, wherever the rows come from.  ``weight`` is None if
+    every row counts once; ``keep`` are the places of these rows among all ``n``, None if they are
     all there.
     """
 
-    X: Any
-    y: Any
-    sample_weight: Any
+    source: RowSource
+    y: NDArray[Any]
     weight: FloatArray | None
-    groups: Any
     cv: Any
     seed: int
     keep: NDArray[np.intp] | None
-    n: int | None
+    n: int
 
     @classmethod
     def of(cls, model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
         """Folds and seed are settled here, once: all gammas see the same folds and features."""
-        weight = _weights(X, y, sample_weight, groups)
-        seed = _seed(model)
-        if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
-            n, cv = None if weight is None else len(weight), _same_each_time(model, seed)
-            return cls(X, as_local(y), sample_weight, weight, groups, cv, seed, None, n)
-        n = X.shape[0]
-        groups = inputs.read_groups(groups, n)
-        keep = np.arange(n)
-        if weight is not None:
-            keep = np.flatnonzero(inputs.read_sample_weight(weight, n) > 0)
+        columns = [name for name in (y, sample_weight, groups) if isinstance(name, str)]
+        source = open_source(X, columns, Options().chunk_rows)
+        n, keep = source.n, np.arange(source.n)
+        labels, _, _ = inputs.encode_labels(_local(source, y), n)
+        weight = None
+        if sample_weight is not None:
+            weight = inputs.read_sample_weight(_local(source, sample_weight), n)
+            keep = np.flatnonzero(weight > 0)
+        groups = inputs.read_groups(_local(source, groups), n)
         if weight is not None and len(keep) < n:
-            X, y, weight = X[keep], y[keep], weight[keep]
+            source, labels, weight = keep_rows(source, keep), labels[keep], weight[keep]
             groups = None if groups is None else groups[keep]
-        cv = model.cv
-        if not (isinstance(cv, LeaveOneOut) or (isinstance(cv, str) and cv == "loo")):
-            split_with = {} if groups is None else {"groups": groups}
-            cv, groups = SameFolds(model._folds(X, y, keep, n, split_with)), None
-        return cls(X, y, weight, weight, groups, cv, seed, None if len(keep) == n else keep, n)
+        return cls(
+            source=source,
+            y=labels,
+            weight=weight,
+            cv=_same_folds(model, source, labels, groups, keep, n),
+            seed=_seed(model),
+            keep=None if len(keep) == n else keep,
+            n=n,
+        )
 
     @property
     def uneven(self) -> bool:
@@ -81,19 +82,9 @@ class Rows:
         return self.weight is not None and not (self.weight == self.weight[0]).all()
 
 
-def _weights(X: Any, y: Any, sample_weight: Any, groups: Any) -> FloatArray | None:
-    if sample_weight is None:
-        return None
-    given = np.asarray(_local(X, sample_weight, y, groups))
-    return inputs.read_sample_weight(given, len(given) if given.ndim else 0)
-
-
-def _local(X: Any, wanted: Any, *others: Any) -> Any:
-    """Values that may be a column of X or a Dask collection; ``others`` may be columns too."""
-    if not isinstance(wanted, str):
-        return as_local(wanted)
-    columns = [name for name in (wanted, *others) if isinstance(name, str)]
-    return open_source(X, columns, Options().chunk_rows).column(wanted)
+def _local(source: RowSource, given: Any) -> Any:
+    """Labels, weights or groups, which may be a column of the source or a Dask collection."""
+    return source.column(given) if isinstance(given, str) else as_local(given)
 
 
 def _seed(model: SVCCV) -> int:
@@ -107,17 +98,24 @@ def _seed(model: SVCCV) -> int:
         raise InputError(f"random_state cannot be used: {error}") from error
 
 
-def _same_each_time(model: SVCCV, seed: int) -> Any:
-    """``cv`` for rows that are not in memory, so that every gamma gets the same folds."""
+def _same_folds(
+    model: SVCCV,
+    source: RowSource,
+    labels: NDArray[Any],
+    groups: Any,
+    keep: NDArray[np.intp],
+    n: int,
+) -> Any:
+    """``cv`` for every gamma; leave-one-out stays what it is."""
     cv = model.cv
-    if cv is None or (isinstance(cv, numbers.Integral) and int(cv) >= 2):
-        shuffle = model.random_state is not None
-        return StratifiedKFold(
-            5 if cv is None else int(cv), shuffle=shuffle, random_state=seed if shuffle else None
-        )
-    if isinstance(cv, (str, numbers.Integral)) or hasattr(cv, "split"):
+    if isinstance(cv, LeaveOneOut) or (isinstance(cv, str) and cv == "loo"):
         return cv
-    return list(cv)
+    # Splitters need the number of rows; where these are not in memory, that is all they get.
+    rows = np.broadcast_to(np.zeros(1), (source.n, 1))
+    if isinstance(source, ArrayRows):
+        rows = source.X
+    split_with = {} if groups is None else {"groups": groups}
+    return SameFolds(model._folds(rows, labels, keep, n, split_with))
 
 
 @dataclass(frozen=True)
@@ -184,13 +182,13 @@ def curve(model: SVCCV, rows: Rows, gamma: Any, progress: bool | Progress) -> Ap
         one_se=(0, one_se),
         chosen=(0, point),
         left_out=_left_out(result, rows, point),
-        n_rows=len(result.y) if rows.n is None else rows.n,
+        n_rows=rows.n,
         timings={},
     )
     assert result.weights is not None
     decision = result.decision
     if decision is not None and rows.keep is not None:
-        decision = np.full((len(Cs), rows.n or 0), np.nan)
+        decision = np.full((len(Cs), rows.n), np.nan)
         decision[:, rows.keep] = result.decision
     return ApproxCurve(
         overview=shown,
@@ -258,7 +256,7 @@ def _run(
     from ..validate import cross_validate
 
     return cross_validate(
-        rows.X,
+        rows.source,
         rows.y,
         kernel=model.kernel,
         gamma=gamma.item() if isinstance(gamma, np.generic) else gamma,
@@ -266,8 +264,7 @@ def _run(
         coef0=model.coef0,
         **grid,
         cv=rows.cv,
-        groups=rows.groups,
-        sample_weight=rows.sample_weight,
+        sample_weight=rows.weight,
         class_weight=_class_weight(model, rows),
         fit_intercept=model.fit_intercept,
         output=output,
@@ -285,8 +282,7 @@ def _class_weight(model: SVCCV, rows: Rows) -> Any:
     """ "balanced" by weight, as in ``SVCCV``; ``cross_validate`` would count rows."""
     if not (isinstance(model.class_weight, str) and rows.uneven and rows.weight is not None):
         return model.class_weight
-    labels = _local(rows.X, rows.y, rows.sample_weight, rows.groups)
-    _, classes, codes = inputs.encode_labels(labels, len(rows.weight))
+    _, classes, codes = inputs.encode_labels(rows.y, len(rows.weight))
     counts = np.bincount(codes, weights=rows.weight)
     factors = inputs.class_factors(model.class_weight, counts, classes)
     return dict(zip(classes.tolist(), factors.tolist(), strict=True))
