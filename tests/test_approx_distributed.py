@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import joblib
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import exactcv
+from exactcv.approx import cluster
 from exactcv.approx import distributed as on_cluster
 from exactcv.approx.search import cross_validate_grid
 
@@ -38,7 +39,7 @@ def client() -> Iterator[Any]:
 
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
             silence_logs=50,
         ) as cluster,
         Client(cluster) as client,
@@ -121,7 +122,7 @@ def test_a_cluster_that_disappears(data, client, monkeypatch) -> None:
     import dask.array as da
 
     X, y = data
-    monkeypatch.setattr(on_cluster, "PATIENCE", 1.0)
+    monkeypatch.setattr(cluster, "PATIENCE", 1.0)
     rows = da.from_array(X, chunks=(100, 4))
     original = on_cluster.DaskRunner.map
 
@@ -135,6 +136,35 @@ def test_a_cluster_that_disappears(data, client, monkeypatch) -> None:
     monkeypatch.setattr(on_cluster.DaskRunner, "map", map_then_close)
     with pytest.raises(exactcv.ClusterError, match="no result was made"):
         exactcv.cross_validate(rows, y, **COMMON)
+
+
+def test_nothing_waits_for_a_cluster_without_workers(data, client, monkeypatch) -> None:
+    import dask.array as da
+    import dask.dataframe as dd
+    import pandas as pd
+
+    X, y = data
+    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    rows, labels = da.from_array(X, chunks=(100, 4)), da.from_array(y, chunks=100)
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcd")).assign(label=y), npartitions=2)
+    source = on_cluster.DaskRows.open(frame, ["label"])
+    np.testing.assert_array_equal(source.take(np.array([300, 2])), X[[300, 2]])
+    client.cluster.scale(0)
+    while client.scheduler_info()["workers"]:
+        time.sleep(0.05)
+    waiting: list[Callable[[], Any]] = [
+        lambda: on_cluster.DaskRows.open(frame, ["label"]),
+        lambda: source.take(np.array([300, 2])),
+        lambda: source.read(1),
+        lambda: source.column("label"),
+        lambda: on_cluster.as_local(labels),
+        lambda: exactcv.cross_validate(rows, y, **COMMON),
+        lambda: exactcv.cross_validate(rows, y, method_options={"cluster": False}, **COMMON),
+        lambda: exactcv.SVCCV(approx="rff", Cs=[1.0]).fit(frame, "label"),
+    ]
+    for call in waiting:
+        with pytest.raises(exactcv.ClusterError, match=r"no worker for .* no result was made"):
+            call()
 
 
 def test_grids_go_through_joblib(data, client) -> None:

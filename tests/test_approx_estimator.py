@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import ShuffleSplit
+from sklearn.model_selection import LeaveOneGroupOut, ShuffleSplit
 from test_model_file import DIGEST, sealed, with_header
 
 import exactcv
@@ -208,6 +208,7 @@ def test_dask_collections(data: Any) -> None:
 
 def test_files_and_memory_limits(data: Any, tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
+    import pandas as pd
     from pyarrow import parquet
 
     X, y = data
@@ -218,13 +219,41 @@ def test_files_and_memory_limits(data: Any, tmp_path: Path) -> None:
     from_file = model_of(**common).fit(tmp_path / "t.parquet", "y", sample_weight="w")
     in_memory = model_of(**common).fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(from_file.cv_results_["error"], in_memory.cv_results_["error"])
-    np.testing.assert_allclose(
-        from_file.decision_function(X), in_memory.decision_function(X), atol=1e-8
+    # Columns are found by name, wherever they stand.
+    parquet.write_table(
+        pyarrow.table(columns).select(["w", "d", "c", "b", "a"]), tmp_path / "new.parquet"
     )
-    saved = exactcv.save_model(from_file, tmp_path / "m")
-    assert (exactcv.load_model(saved).predict(X) == from_file.predict(X)).all()
+    expected = in_memory.decision_function(X)
+    for rows in (tmp_path / "t.parquet", str(tmp_path / "new.parquet"), pd.DataFrame(columns)):
+        rows = rows if isinstance(rows, (str, Path)) else rows[list("abcd")]
+        np.testing.assert_allclose(from_file.decision_function(rows), expected, atol=1e-8)
+    saved = exactcv.load_model(exactcv.save_model(from_file, tmp_path / "m"))
+    assert (saved.predict(tmp_path / "new.parquet") == in_memory.predict(X)).all()
+    parquet.write_table(pyarrow.table({"b": X[:, 1]}), tmp_path / "b.parquet")
+    with pytest.raises(exactcv.InputError, match="has no column 'a'"):
+        from_file.predict(tmp_path / "b.parquet")
+    with pytest.raises(exactcv.InputError, match="has 1 columns, but the model was fitted to 4"):
+        in_memory.predict(tmp_path / "b.parquet")
+    with pytest.raises(exactcv.InputTypeError, match=r"X is a path.*approx='rff'"):
+        exactcv.SVCCV(Cs=[1.0]).fit(X, y).predict(tmp_path / "t.parquet")
+    with pytest.raises(exactcv.InputTypeError, match=r"X is a path.*approx='rff'"):
+        exactcv.SVCCV(Cs=[1.0]).fit(tmp_path / "t.parquet", "y")
     with pytest.raises(exactcv.MemoryLimitError, match=r"the memory limit is 100\.0 kB"):
         exactcv.SVCCV(memory_limit="100kB").fit(X, y)
+
+
+def test_groups_and_weights_by_name(data: Any, tmp_path: Path) -> None:
+    import pandas as pd
+
+    X, y = data
+    weight, groups = np.tile([1.0, 2.0, 0.5], 50), np.array(list("pqrst"))[np.arange(150) % 5]
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=y, w=weight, g=groups)
+    frame.to_parquet(tmp_path / "t.parquet")
+    options = {"cv": LeaveOneGroupOut(), "class_weight": "balanced"}
+    model = model_of(**options).fit(tmp_path / "t.parquet", "y", sample_weight="w", groups="g")
+    local = model_of(**options).fit(X, y, sample_weight=weight, groups=groups)
+    np.testing.assert_allclose(model.cv_results_["error"], local.cv_results_["error"])
+    assert model.feature_names_in_.tolist() == list("abcd")
 
 
 @pytest.mark.parametrize("cv", [3, "loo", ShuffleSplit(2, random_state=0), "pairs"])
@@ -251,6 +280,7 @@ def test_rows_of_weight_zero_are_absent_wherever_rows_come_from(
         [da.from_array(values, chunks=(30, *values.shape[1:])) for values in (X, y, weight)],
         [dd.from_pandas(frame, npartitions=5), "y", "w"],
         [tmp_path / "t.parquet", "y", "w"],
+        [da.from_array(X, chunks=(30, 4)).map_blocks(sparse.coo_array), y, weight],
         [sparse.csr_array(X), y, weight],
     ):
         found = clone(model).fit(source[0], source[1], sample_weight=source[2])
@@ -259,7 +289,8 @@ def test_rows_of_weight_zero_are_absent_wherever_rows_come_from(
         np.testing.assert_allclose(
             found.cv_results_["decision"], local.cv_results_["decision"], atol=1e-8
         )
-        np.testing.assert_allclose(found.predict_proba(X), local.predict_proba(X), atol=1e-7)
+        rows = frame[list("abcd")] if hasattr(found, "feature_names_in_") else X
+        np.testing.assert_allclose(found.predict_proba(rows), local.predict_proba(X), atol=1e-7)
         assert (found._overview().left_out.row == local._overview().left_out.row).all()
 
 

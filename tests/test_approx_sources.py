@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.model_selection import LeaveOneGroupOut
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
 import exactcv
 from exactcv.approx.features import Nystroem, RandomFourier, cross_kernel
 from exactcv.approx.sampling import row_keys, smallest_keys
+from exactcv.approx.search import cross_validate_grid
 from exactcv.kernels import Kernel, kernel_matrix
 
 COMMON: dict[str, Any] = {"n_components": 10, "lambdas": 4, "random_state": 3, "output": "decision"}
@@ -119,6 +122,23 @@ def test_bad_parquet(tmp_path: Path) -> None:
         run(missing)
 
 
+@pytest.mark.parametrize("name", [None, "patient"])
+def test_the_index_of_a_pandas_frame_is_no_feature(data, expected, name, tmp_path: Path) -> None:
+    import pandas as pd
+
+    X, y = data
+    index = pd.Index(np.arange(len(y))[::-1] * 7, name=name)
+    frame = pd.DataFrame(X, columns=list("abcd"), index=index).assign(label=y)
+    file = tmp_path / "rows.parquet"
+    frame.to_parquet(file, index=True)
+    result = exactcv.cross_validate(file, "label", approx="rff", **COMMON)
+    same(result, expected["rff"])
+    # It can still be asked for by name.
+    if name is not None:
+        frame.drop(columns="label").set_index(pd.Index(y, name="label")).to_parquet(file)
+        same(exactcv.cross_validate(file, "label", approx="rff", **COMMON), expected["rff"])
+
+
 def test_dask_without_a_cluster(data, expected) -> None:
     import dask.array as da
     import dask.dataframe as dd
@@ -134,8 +154,72 @@ def test_dask_without_a_cluster(data, expected) -> None:
         dd.from_pandas(frame, npartitions=3), "label", approx="rff", **COMMON
     )
     same(result, expected["rff"])
+    groups = np.arange(len(y)) % 4
+    by_group: dict[str, Any] = {"approx": "rff", "cv": LeaveOneGroupOut(), **COMMON}
+    result = exactcv.cross_validate(
+        dd.from_pandas(frame.assign(g=groups), npartitions=3), "label", groups="g", **by_group
+    )
+    same(result, exactcv.cross_validate(X, y, groups=groups, **by_group))
     with pytest.raises(exactcv.InputError, match="chunks of unknown size"):
         exactcv.cross_validate(rows[rows[:, 0] > 0], y, approx="rff")
+
+
+@pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.coo_array, sparse.csc_array])
+def test_sparse_blocks_of_dask_arrays(data, expected, form) -> None:
+    import dask.array as da
+
+    X, y = data
+    rows = da.from_array(X, chunks=(40, 4)).map_blocks(form)
+    for approx in ("rff", "nystroem"):
+        for features in ("memory", "recompute"):
+            result = exactcv.cross_validate(
+                rows, y, approx=approx, method_options={"features": features, "chunk_rows": 16},
+                **COMMON,
+            )  # fmt: skip
+            same(result, expected[approx])
+
+
+def test_bad_options(data, tmp_path: Path) -> None:
+    X, y = data
+
+    def run(options: Any, **more: Any) -> exactcv.CVResult:
+        return exactcv.cross_validate(X, y, method_options=options, **({"lambdas": 2} | more))
+
+    for approx in ("rff", None):
+        for wrong in ("foo", [], 3):
+            with pytest.raises(exactcv.InputTypeError, match="method_options must be a dict"):
+                run(wrong, approx=approx)
+    with pytest.raises(exactcv.InputTypeError, match="method_options must be a dict"):
+        cross_validate_grid(X, y, method_options="foo")
+    spill: dict[str, Any] = {"features": "spill", "folder": tmp_path}
+    assert run(spill, approx="rff").stats["features"] == "spill"
+    for folder in (tmp_path / "nowhere", str(tmp_path / "nowhere")):
+        with pytest.raises(exactcv.InputError, match=r"folder'\]: there is no folder '.*nowhere'"):
+            run(spill | {"folder": folder}, approx="rff")
+    with pytest.raises(exactcv.InputTypeError, match=r"\['folder'\] must be a path, got 3"):
+        run(spill | {"folder": 3}, approx="rff")
+
+
+def test_what_approx_refuses_is_said_with_a_way_out(data, tmp_path: Path) -> None:
+    import dask.array as da
+    import dask.dataframe as dd
+    import pandas as pd
+
+    X, y = data
+    for rows in (X + 1j, sparse.csr_matrix(X + 1j), da.from_array(X + 1j, chunks=(40, 4))):
+        with pytest.raises(exactcv.InputError, match="complex"):
+            exactcv.cross_validate(rows, y, approx="rff")
+    with pytest.raises(exactcv.InputTypeError, match=r"X is a path.*approx='rff'"):
+        exactcv.cross_validate(tmp_path / "rows.parquet", "label")
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcd")), npartitions=2)
+    with pytest.raises(exactcv.InputTypeError, match=r"Dask dataframe.*approx='rff'"):
+        exactcv.cross_validate(frame, y)
+    three = np.arange(len(y)) % 3
+    with pytest.raises(exactcv.InputError, match=r"approx takes two classes.*OneVsOneClassifier"):
+        exactcv.cross_validate(X, three, approx="rff")
+    inner = exactcv.SVCCV(approx="rff", n_components=10, Cs=[1.0], cv=3, random_state=0)
+    for outer in (OneVsOneClassifier, OneVsRestClassifier):
+        assert set(outer(inner).fit(X, three).predict(X)) <= {0, 1, 2}
 
 
 def test_bad_rows(data) -> None:

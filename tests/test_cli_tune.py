@@ -55,6 +55,30 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.parametrize("name", [None, "patient"])
+def test_the_index_of_a_pandas_frame_is_no_feature(table: Path, tmp_path: Path, name: Any) -> None:
+    import pandas
+
+    frame = pandas.read_csv(table)
+    frame.index = pandas.Index(np.arange(len(frame))[::-1] * 7, name=name)
+    frame.to_parquet(tmp_path / "data.parquet", index=True)
+    out, column = tmp_path / "out", [] if name is None else ["--id", name]
+    # -1 is the last column of the frame, though the index comes after it in the file.
+    assert (
+        run("tune", tmp_path / "data.parquet", "--target", "-1", *column, *QUICK, "--out", out) == 0
+    )
+    model = exactcv.load_model(out)
+    assert (model.preparation.features, model.preparation.target) == (["a", "b", "c"], "y")
+    predicted = tmp_path / "predicted.csv"
+    for file in (tmp_path / "data.parquet", table):
+        assert run("predict", out, file, "--out", predicted) == 0
+        assert len(read(predicted)) == len(frame)
+    if name is not None:
+        frame.reset_index().to_csv(tmp_path / "named.csv", index=False)
+        assert run("predict", out, tmp_path / "named.csv", "--out", predicted) == 0
+        assert read(predicted)[0]["id"] == "245"
+
+
 # ---- the main road -------------------------------------------------------------------------------
 
 

@@ -126,6 +126,10 @@ def test_parquet(tmp_path: Path) -> None:
     frame.assign(when=pandas.Timestamp("2020-01-01")).to_parquet(tmp_path / "odd.parquet")
     with pytest.raises(exactcv.InputError, match="'when' has type timestamp"):
         read_table(tmp_path / "odd.parquet")
+    frame.set_index(pandas.date_range("2020-01-01", periods=len(frame))).to_parquet(
+        tmp_path / "dates.parquet"
+    )
+    assert read_table(tmp_path / "dates.parquet").names == table.names
     frame[:0].to_parquet(tmp_path / "empty.parquet")
     with pytest.raises(exactcv.InputError, match="no rows"):
         read_table(tmp_path / "empty.parquet")

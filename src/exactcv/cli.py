@@ -268,7 +268,7 @@ def tune(
         if memory_limit is not None:
             parse_bytes(memory_limit)
     except ExactCVError as error:
-        what = f"--memory-limit {memory_limit} is not understood: write 500MB, 2GB or 1.5GiB"
+        what = f"--memory-limit must be positive, such as 500MB, 2GB or 1.5GiB; got {memory_limit}"
         raise click.UsageError(what) from error
     run(
         file,

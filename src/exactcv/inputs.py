@@ -7,6 +7,7 @@ functions that need it: that takes most of a second, which ``import exactcv`` sh
 from __future__ import annotations
 
 import numbers
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,7 @@ __all__ = [
     "check_flag",
     "check_folds",
     "check_kernel",
+    "check_method_options",
     "check_n_threads",
     "check_positive",
     "check_seed",
@@ -44,6 +46,7 @@ __all__ = [
     "read_labels",
     "read_sample_weight",
     "read_weights",
+    "refuse_path",
     "shown_classes",
     "times_class_weight",
 ]
@@ -99,6 +102,12 @@ def _shape(X: Any) -> tuple[int, int]:
     """(rows, columns) of X without converting a large one."""
     if X is None:
         raise InputTypeError("X is None; it must be a matrix of numbers, one row per sample")
+    refuse_path(X)
+    if hasattr(X, "npartitions") and hasattr(X, "columns"):
+        raise InputTypeError(
+            "X is a Dask dataframe, which goes with approx='rff' or 'nystroem' only; else load it "
+            "first, with X.compute()"
+        )
     _refuse_masked(X, "X")
     shape = getattr(X, "shape", None)
     if shape is None:
@@ -112,6 +121,15 @@ def _shape(X: Any) -> tuple[int, int]:
             "use X.reshape(-1, 1) for a single feature"
         )
     return int(shape[0]), int(shape[1])
+
+
+def refuse_path(X: Any) -> None:
+    """Files are for approximate kernels."""
+    if isinstance(X, (str, os.PathLike)):
+        raise InputTypeError(
+            f"X is a path, {os.fspath(X)!r}: rows are read from Parquet files with approx='rff' or "
+            "'nystroem' only; else load them first, with pandas.read_parquet for example"
+        )
 
 
 def _read_features(X: Any) -> FloatArray:
@@ -128,13 +146,18 @@ def _read_features(X: Any) -> FloatArray:
     return checked
 
 
-def read_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any], FloatArray]:
-    """The labels as an array, the two classes in sort order, and signs: +1 is the second."""
+def read_labels(
+    y: Any, n: int, for_more: str = "for several classes use exactcv.SVCCV"
+) -> tuple[NDArray[Any], NDArray[Any], FloatArray]:
+    """The labels as an array, the two classes in sort order, and signs: +1 is the second.
+
+    ``for_more`` says what to do with more classes.
+    """
     labels, classes, codes = encode_labels(y, n)
     if len(classes) != 2:
         raise InputError(
             f"y must have exactly two classes, got {shown_classes(classes)}"
-            + ("; for several classes use exactcv.SVCCV" if len(classes) > 2 else "")
+            + (f"; {for_more}" if len(classes) > 2 else "")
         )
     return labels, classes, np.where(codes == 1, 1.0, -1.0)
 
@@ -445,6 +468,15 @@ def check_n_threads(n_jobs: Any) -> int:
     if n_jobs == 0:
         raise InputError("n_jobs=0 has no meaning; use 1, a larger number, or -1 for all")
     return int(effective_n_jobs(n_jobs))
+
+
+def check_method_options(given: Any) -> Mapping[str, Any]:
+    """A dict; None stands for an empty one."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InputTypeError(f"method_options must be a dict, got {given!r}")
+    return given
 
 
 def check_approx(approx: Any, n_components: Any, method: str, loss: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -98,9 +99,10 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         ``exactcv.cross_validate`` does.
     approx, n_components, memory_limit :
         As in ``exactcv.cross_validate``: features that stand in for the kernel, for data whose
-        kernel matrix would not fit.  Two classes, ``loss="hinge"``, accuracy as the score.  X and
-        y may then be all that ``cross_validate`` takes.  ``random_state`` draws the features, the
-        same for every gamma.  In a fold, ``lambdas`` count rows, whatever their weights.
+        kernel matrix would not fit.  Two classes, ``loss="hinge"``, accuracy as the score.  X, y,
+        weights and groups may then be all that ``cross_validate`` takes, and ``predict`` and the
+        like take Parquet files.  ``random_state`` draws the features, the same for every gamma.
+        In a fold, ``lambdas`` count rows, whatever their weights.
 
     Attributes
     ----------
@@ -329,6 +331,7 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
 
     def _read_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
         """X (sparse stays sparse) and the labels, in scikit-learn's way but with our errors."""
+        inputs.refuse_path(X)
         try:
             X, y = validate_data(
                 self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
@@ -512,6 +515,11 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     def _pair_decisions(self, X: Any) -> FloatArray:
         """(m, P), positive for the second class of each pair."""
         check_is_fitted(self)
+        if isinstance(X, (str, os.PathLike)) and hasattr(self, "weights_"):
+            from .approx.estimator import values_of_file
+
+            return values_of_file(self, X)
+        inputs.refuse_path(X)
         try:
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         except TypeError as error:

@@ -113,9 +113,10 @@ def cross_validate(
         ``random_state`` draws them; "median" and "scale" are then worked out on at most 2000 rows
         that it draws.  Only with the hinge loss and the default method.  X may then also be a
         memory-mapped array, a sparse matrix (kept sparse), the path of a Parquet file or a folder
-        of them, or a Dask array or dataframe; y and ``sample_weight`` may be names of columns of
-        the last three.  With Dask input or an active ``dask.distributed`` client the passes over
-        the rows run on the cluster.
+        of them (the index of a pandas frame is no feature), or a Dask array or dataframe; y,
+        ``sample_weight`` and ``groups`` may be names of columns of a file or a dataframe of Dask,
+        which are no features then.  With Dask input or an active ``dask.distributed`` client the
+        passes over the rows run on the cluster.
     n_components : int
         The number of features m.
     memory_limit : int or str, optional
@@ -159,6 +160,7 @@ def cross_validate(
     fit_intercept = inputs.check_flag("fit_intercept", fit_intercept)
     tol = inputs.check_positive("tol", tol)
     n_threads = inputs.check_n_threads(n_jobs)
+    method_options = inputs.check_method_options(method_options)
     if not isinstance(progress, Progress):
         inputs.check_flag("progress", progress)
     if approx is not None:
@@ -181,7 +183,7 @@ def cross_validate(
             tol=tol,
             random_state=random_state,
             memory_limit=memory_limit,
-            options=method_options or {},
+            options=method_options,
             progress=progress,
         )
     options = check_options(method, method_options)

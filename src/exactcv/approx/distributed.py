@@ -7,58 +7,36 @@ could not send again.  Results are merged in the order of the rows, wherever the
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
-from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from ..exceptions import ClusterError, ExactCVError, InputError, InputTypeError, MissingExtraError
+from ..exceptions import InputError, InputTypeError
 from ..folds import IntArray
 from ..losses import FloatArray
 from ..parallel import single_threaded_blas
+from .cluster import active_client, awaited, cluster_error, compute_all, import_dask, n_workers
 from .features import FeatureMap, features_of
 from .sources import ArrayRows, RowSource, checked_rows
 from .sweep import Chunk
 
-__all__ = ["DaskRows", "DaskRunner", "active_client", "as_local"]
+__all__ = ["DaskRows", "DaskRunner", "active_client", "as_local", "row_block"]
 
 Result = TypeVar("Result")
 
-# Seconds without any worker, or without word from the scheduler, before giving up.
-PATIENCE = 30.0
 # Rows of a NumPy array are sent to the workers in pieces of about so many bytes.
 PIECE = 1 << 22
-
-
-def _dask() -> Any:
-    try:
-        import dask
-    except ImportError as missing:
-        raise MissingExtraError("Dask input needs dask: pip install 'exactcv[dask]'") from missing
-    return dask
-
-
-def active_client() -> Any:
-    """The client of a Dask cluster that this process has opened, if any."""
-    if "distributed" not in sys.modules:
-        return None
-    from distributed import default_client
-
-    try:
-        return default_client()
-    except ValueError:
-        return None
 
 
 def as_local(values: Any) -> Any:
     """Labels or weights that are a Dask collection, as an array; anything else as it is."""
     if hasattr(values, "dask") and hasattr(values, "compute"):
-        return np.asarray(values.compute())
+        return np.asarray(compute_all([values])[0])
     return values
 
 
@@ -85,14 +63,14 @@ class DaskRows:
 
     @classmethod
     def open(cls, X: Any, others: list[str]) -> DaskRows:
-        dask = _dask()
+        dask = import_dask()
         if hasattr(X, "npartitions") and hasattr(X, "columns"):
             names = [str(name) for name in X.columns]
             for name in others:
                 if name not in names:
                     raise InputError(f"X has no column {name!r}; it has {', '.join(names)}")
             parts = X.to_delayed()
-            sizes = dask.compute(*[dask.delayed(len)(part) for part in parts])
+            sizes = compute_all([dask.delayed(len)(part) for part in parts])
             features = [name for name in names if name not in others]
             return cls(list(parts), sizes, features, len(features))
         if getattr(X, "ndim", 0) != 2:
@@ -111,33 +89,40 @@ class DaskRows:
         return cls(list(blocks), whole_rows.chunks[0], None, int(X.shape[1]))
 
     def read(self, k: int) -> Any:
-        return _rows_of(self.parts[k].compute(), self.names, int(self.bounds[k]))
+        (block,) = compute_all([self.parts[k]])
+        return _rows_of(block, self.names, int(self.bounds[k]))
 
     def take(self, rows: IntArray) -> Any:
-        dask = _dask()
+        some = import_dask().delayed(_some_rows)
         chunk = np.searchsorted(self.bounds, rows, side="right") - 1
         used = np.unique(chunk)
         places = [np.flatnonzero(chunk == k) for k in used]
-        tasks = [
-            dask.delayed(_some_rows)(self.parts[k], self.names, rows[mine] - start, int(start))
-            for k, start, mine in zip(used, self.bounds[used], places, strict=True)
-        ]
-        out = np.empty((len(rows), self.p))
-        for mine, found in zip(places, dask.compute(*tasks), strict=True):
-            out[mine] = found
-        return out
+        found = compute_all(
+            [
+                some(self.parts[k], self.names, rows[mine] - start, int(start))
+                for k, start, mine in zip(used, self.bounds[used], places, strict=True)
+            ]
+        )
+        some_sparse = any(map(sparse.issparse, found))
+        together = sparse.vstack(found, "csr") if some_sparse else np.vstack(found)
+        return together[np.argsort(np.concatenate(places))]
 
     def column(self, name: str) -> NDArray[Any]:
-        dask = _dask()
-        return np.concatenate(dask.compute(*[dask.delayed(_column)(p, name) for p in self._all]))
+        one = import_dask().delayed(_column)
+        return np.concatenate(compute_all([one(part, name) for part in self._all]))
+
+
+def row_block(block: Any) -> Any:
+    """A block of an array so that rows can be taken from it; of sparse kinds, CSR alone can."""
+    return sparse.csr_matrix(block.tocsr()) if hasattr(block, "tocsr") else block
 
 
 def _rows_of(block: Any, names: list[str] | None, start: int) -> Any:
-    return checked_rows(block if names is None else block[names].to_numpy(), start)
+    return checked_rows(row_block(block) if names is None else block[names].to_numpy(), start)
 
 
 def _some_rows(block: Any, names: list[str] | None, rows: IntArray, start: int) -> Any:
-    some = block[rows] if names is None else block[names].iloc[rows].to_numpy()
+    some = row_block(block)[rows] if names is None else block[names].iloc[rows].to_numpy()
     return checked_rows(some, rows + start)
 
 
@@ -176,7 +161,7 @@ def _apply(
     chunk_rows: int,
 ) -> Any:
     """One partition, in chunks that do not take too much room."""
-    results = []
+    results, block = [], row_block(block)
     with single_threaded_blas():
         for first in range(0, len(y), chunk_rows):
             part = slice(first, first + chunk_rows)
@@ -219,7 +204,8 @@ class DaskRunner:
         chunk_rows: int,
         client: Any,
     ):
-        self._dask, self.client, self.n = _dask(), client, int(np.count_nonzero(weight > 0))
+        self._dask, self.client = import_dask(), client
+        self.n = int(np.count_nonzero(weight > 0))
         self.chunk_rows, self.bytes_sent, self.bytes_received = chunk_rows, 0, 0
         names = getattr(source, "names", None)
         make = self._dask.delayed(_Make(names, feature_map, dtype), traverse=False)
@@ -257,7 +243,7 @@ class DaskRunner:
         return pieces, bounds
 
     def _tasks(self, work: Any) -> list[Any]:
-        self.bytes_sent += _size(work) * self._n_workers()
+        self.bytes_sent += _size(work) * n_workers(self.client)
         shared = self._dask.delayed(work, traverse=False)
         run = self._dask.delayed(_apply)
         return [run(*some, shared, self.chunk_rows) for some in self._arguments]
@@ -277,59 +263,19 @@ class DaskRunner:
         if self.client is None:
             step = 8
             for start in range(0, len(tasks), step):
-                for result in self._dask.compute(*tasks[start : start + step]):
+                for result in compute_all(tasks[start : start + step]):
                     self.bytes_received += _size(result)
                     yield result
             return
         try:
             futures = self.client.compute(tasks)
         except Exception as error:
-            raise self._gone(error) from error
+            raise cluster_error(error) from error
         for k, future in enumerate(futures):
-            result = self._wait(future)
+            result = awaited(self.client, future)
             futures[k] = None  # lets the worker forget it
             self.bytes_received += _size(result)
             yield result
-
-    def _wait(self, future: Any) -> Any:
-        last_seen = monotonic()
-        while True:
-            try:
-                return future.result(timeout=2.0)
-            except ExactCVError:
-                raise
-            except TimeoutError:
-                if self.client.status != "running":
-                    raise self._gone("the scheduler does not answer") from None
-                if self._n_workers():
-                    last_seen = monotonic()
-                elif monotonic() - last_seen > PATIENCE:
-                    raise self._gone(f"it has had no worker for {PATIENCE:.0f} s") from None
-            except Exception as error:
-                raise self._gone(error) from error
-            except BaseException as error:
-                # Dask's CancelledError is no Exception.
-                if type(error).__name__ == "CancelledError":
-                    raise self._gone(error) from error
-                raise
-
-    def _n_workers(self) -> int:
-        if self.client is None:
-            return 0
-        try:
-            return len(self.client.scheduler_info()["workers"])
-        except Exception:  # the connection is gone, which the caller finds out
-            return 0
-
-    @staticmethod
-    def _gone(why: Any) -> ClusterError:
-        return ClusterError(
-            f"the Dask cluster did not finish: {type(why).__name__}: {why}; no result was made. "
-            "Start the cluster again, or close the client to run in this process"
-            if isinstance(why, BaseException)
-            else f"the Dask cluster did not finish: {why}; no result was made. Start the cluster "
-            "again, or close the client to run in this process"
-        )
 
 
 def _call(make: Callable[[Any, int], Any], block: Any, start: int) -> Any:

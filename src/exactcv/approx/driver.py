@@ -52,6 +52,10 @@ __all__ = ["approximate_cross_validate"]
 GAMMA_ROWS = 2000
 # Rows whose features stay in memory, for first guesses and for counting.
 SAMPLE_ROWS = 20_000
+FOR_MORE_CLASSES = (
+    "approx takes two classes: for more, wrap exactcv.SVCCV(approx=...) in "
+    "sklearn.multiclass.OneVsOneClassifier or OneVsRestClassifier"
+)
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,8 @@ def approximate_cross_validate(
     start = perf_counter()
     chosen = Options.read(options)
     seed = _seed(random_state)
-    data = _read(X, y, sample_weight, class_weight, chosen)
+    data = _read(X, y, sample_weight, class_weight, groups, chosen)
+    groups = data.source.column(groups) if isinstance(groups, str) else as_local(groups)
     folds = _folds(cv, data, groups, random_state)
     job = Job(
         data=data,
@@ -188,14 +193,16 @@ def _stats(solver: Solver, solved: list[Solved], curves: Curves, store: str) -> 
 # --- what goes in ---------------------------------------------------------------------------------
 
 
-def _read(X: Any, y: Any, sample_weight: Any, class_weight: Any, options: Options) -> Data:
-    others = [given for given in (y, sample_weight) if isinstance(given, str)]
+def _read(
+    X: Any, y: Any, sample_weight: Any, class_weight: Any, groups: Any, options: Options
+) -> Data:
+    others = [given for given in (y, sample_weight, groups) if isinstance(given, str)]
     source = open_source(X, others, options.chunk_rows)
     y, sample_weight = (
         source.column(given) if isinstance(given, str) else as_local(given)
         for given in (y, sample_weight)
     )
-    labels, classes, signs = inputs.read_labels(y, source.n)
+    labels, classes, signs = inputs.read_labels(y, source.n, FOR_MORE_CLASSES)
     weight = inputs.read_weights(sample_weight, class_weight, signs, classes)
     return Data(source, labels, classes, signs, weight)
 

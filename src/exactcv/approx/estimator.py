@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from ..certificate import Certificate
 from ..exceptions import InputError, Interrupted, UnsupportedError
@@ -15,12 +17,19 @@ from ..overview import Overview, beside
 from ..progress import Progress, job
 from ..scoring import fit_sigmoids
 from ..tuning import choose
+from .kept import KeptRows
+from .options import Options
+from .parquet import ParquetRows
+from .sources import RowSource
 from .tuning import ApproxCurve, Rows, curve, left_out_values
 
 if TYPE_CHECKING:
     from ..svc_cv import SVCCV
 
-__all__ = ["decision_values", "fit_approximately"]
+__all__ = ["decision_values", "fit_approximately", "values_of_file"]
+
+
+CHUNK_ROWS = Options().chunk_rows
 
 
 def fit_approximately(model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
@@ -29,6 +38,7 @@ def fit_approximately(model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: 
     gammas = _gammas(model)
     rows = Rows.of(model, X, y, sample_weight, groups)
     _check(model, rows)
+    _keep_names(model, X, rows.source)
     wants_values = model.probability or model._wants_values
     curves: list[ApproxCurve] = []
     with job(bool(model.verbose), len(gammas) + wants_values) as progress:
@@ -121,6 +131,15 @@ def _keep(
     model._shown = replace(shown, timings={"total": perf_counter() - start})
 
 
+def _keep_names(model: SVCCV, X: Any, source: RowSource) -> None:
+    """Names of the columns of a file, as scikit-learn keeps those of a frame."""
+    if isinstance(X, np.ndarray) or sparse.issparse(X):
+        return  # scikit-learn has seen to it
+    model.__dict__.pop("feature_names_in_", None)
+    if isinstance(source, (ParquetRows, KeptRows)) and source.names is not None:
+        model.feature_names_in_ = np.array(source.names, dtype=object)
+
+
 def _with_values(
     model: SVCCV, rows: Rows, chosen: ApproxCurve, shown: Overview, progress: bool | Progress
 ) -> Overview:
@@ -175,3 +194,20 @@ def decision_values(model: SVCCV, X: Any) -> FloatArray:
         for start in range(0, X.shape[0], step)
     ]
     return np.asarray(np.concatenate(parts) + model.intercept_[0])[:, None]
+
+
+def values_of_file(model: SVCCV, path: str | os.PathLike[str]) -> FloatArray:
+    """(rows, 1), of a Parquet file or a folder of them.
+
+    Columns are found by name if the model knows names, and then there may be others.
+    """
+    names = getattr(model, "feature_names_in_", None)
+    known = None if names is None else [str(name) for name in names]
+    source = ParquetRows(os.fspath(path), [], CHUNK_ROWS, features=known, least=1)
+    if source.p != model.n_features_in_:
+        raise InputError(
+            f"{source.path} has {source.p} columns, but the model was fitted to "
+            f"{model.n_features_in_} features without names"
+        )
+    chunks = range(len(source.bounds) - 1)
+    return np.concatenate([decision_values(model, source.read(k)) for k in chunks])

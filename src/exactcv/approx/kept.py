@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..folds import IntArray
-from .distributed import DaskRows
+from .distributed import DaskRows, row_block
 from .sources import ArrayRows, RowSource
 
 __all__ = ["KeptRows", "keep_rows"]
@@ -41,7 +41,7 @@ def _by_chunk(bounds: IntArray, keep: IntArray) -> list[IntArray]:
 
 
 def _part(block: Any, rows: IntArray) -> Any:
-    return block.iloc[rows] if hasattr(block, "iloc") else block[rows]
+    return block.iloc[rows] if hasattr(block, "iloc") else row_block(block)[rows]
 
 
 class KeptRows:
@@ -54,6 +54,7 @@ class KeptRows:
         sizes = [len(mine) for _, mine in self._chunks]
         self.bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         self.n, self.p = len(keep), source.p
+        self.names: list[str] | None = getattr(source, "names", None)
 
     def read(self, k: int) -> Any:
         chunk, mine = self._chunks[k]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import inputs
-from ..exceptions import InputError, UnsupportedError
+from ..exceptions import InputError, InputTypeError, UnsupportedError
 from .runner import STORES
 
 __all__ = ["Options"]
@@ -27,7 +28,7 @@ class Options:
         Of the features; sums are in float64 whatever they are.
     chunk_rows : int
         Rows in a chunk, for input that does not come in chunks of its own.
-    folder : str or None
+    folder : path or None
         Where to spill; by default the system's folder for temporary files.
     target_rows : int or None
         Rows near the margin in a small problem, about; by default 20 for each row that lies on
@@ -39,7 +40,7 @@ class Options:
     features: str = "auto"
     dtype: str = "float64"
     chunk_rows: int = 8192
-    folder: str | None = None
+    folder: str | os.PathLike[str] | None = None
     target_rows: int | None = None
     cluster: bool = True
 
@@ -60,6 +61,7 @@ class Options:
             fits = number and int(rows) > 0
             if not (fits or (rows is None and name == "target_rows")):
                 raise InputError(f"method_options[{name!r}] must be a positive int, got {rows!r}")
+        _check_folder(options.folder)
         inputs.check_flag("method_options['cluster']", options.cluster)
         return options
 
@@ -73,3 +75,14 @@ class Options:
             return self.features
         size = n * m * np.dtype(self.dtype).itemsize
         return "memory" if size <= 0.4 * budget else "recompute"
+
+
+def _check_folder(folder: Any) -> None:
+    if folder is None:
+        return
+    if not isinstance(folder, (str, os.PathLike)):
+        raise InputTypeError(f"method_options['folder'] must be a path, got {folder!r}")
+    if not os.path.isdir(folder):
+        raise InputError(f"method_options['folder']: there is no folder {os.fspath(folder)!r}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"method_options['folder']: cannot write to {os.fspath(folder)!r}")

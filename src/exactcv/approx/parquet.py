@@ -14,7 +14,7 @@ from ..exceptions import InputError, InputTypeError, MissingExtraError
 from ..folds import IntArray
 from .sources import checked_rows
 
-__all__ = ["ParquetRows"]
+__all__ = ["ParquetRows", "index_columns"]
 
 # Row groups that are kept after they were read: chunks are smaller, and come in order.
 KEPT_GROUPS = 3
@@ -30,8 +30,17 @@ def _pyarrow() -> Any:
     return pq
 
 
+def index_columns(schema: Any) -> list[str]:
+    """Columns that hold the index of the pandas frame that was written; they are no features.
+
+    A plain range is kept as a description instead, and takes no column.
+    """
+    told = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in told if isinstance(name, str) and name in schema.names]
+
+
 class ParquetRows:
-    """Numeric columns as features.
+    """Numeric columns as features, except for the index of a pandas frame.
 
     A chunk is part of a row group, so that groups may be as large as they like.
 
@@ -42,16 +51,29 @@ class ParquetRows:
     others : list of str
         Columns that hold no features.
     chunk_rows : int
+    features : list of str, optional
+        The columns that hold features, to predict from; by default all but ``others``.
+    least : int
+        Rows that there must be.
     """
 
-    def __init__(self, path: str, others: list[str], chunk_rows: int):
+    def __init__(
+        self,
+        path: str,
+        others: list[str],
+        chunk_rows: int,
+        features: list[str] | None = None,
+        least: int = 2,
+    ):
         self.path, self._pq = path, _pyarrow()
         self._files = [self._open(file) for file in _files(path)]
         names = self._files[0].schema_arrow.names
-        for name in others:
+        for name in (*others, *(features or ())):
             if name not in names:
                 raise InputError(f"{path} has no column {name!r}; it has {', '.join(names)}")
-        self.names = [name for name in names if name not in others]
+        index = index_columns(self._files[0].schema_arrow)
+        no_features = {*others, *index}
+        self.names = features or [name for name in names if name not in no_features]
         for file, opened in zip(_files(path), self._files, strict=True):
             self._check_schema(file, opened.schema_arrow)
         self._groups, bounds = [], [0]
@@ -63,8 +85,8 @@ class ParquetRows:
                     bounds.append(bounds[-1] + self._groups[-1][3] - start)
         self.bounds = np.array(bounds, dtype=np.intp)
         self.n, self.p = int(bounds[-1]), len(self.names)
-        if self.n < 2:
-            raise InputError(f"{path} has {self.n} rows; at least two are needed")
+        if self.n < least:
+            raise InputError(f"{path} has {self.n} rows; at least {least} are needed")
         if self.p == 0:
             raise InputError(f"{path} has no columns besides {', '.join(map(repr, others))}")
         self._lock = threading.Lock()

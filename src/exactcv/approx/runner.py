@@ -5,6 +5,7 @@ Features are computed once and kept in memory, or on disk, or computed anew in e
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -21,10 +22,13 @@ from .sweep import Chunk
 __all__ = ["STORES", "LocalRunner", "scratch_array"]
 
 Result = TypeVar("Result")
+FolderPath = str | os.PathLike[str]
 STORES = ("memory", "spill", "recompute")
 
 
-def scratch_array(shape: tuple[int, ...], dtype: Any, on_disk: bool, folder: str | None) -> Any:
+def scratch_array(
+    shape: tuple[int, ...], dtype: Any, on_disk: bool, folder: FolderPath | None
+) -> Any:
     """An array in memory, or in a file that goes when the array does."""
     if not on_disk:
         return np.zeros(shape, dtype=dtype)
@@ -56,7 +60,7 @@ class LocalRunner:
         workers: Workers,
         store: str,
         dtype: Any,
-        folder: str | None = None,
+        folder: FolderPath | None = None,
     ):
         self.source, self.y, self.weight = source, y, weight
         self.feature_map, self.workers, self.dtype = feature_map, workers, np.dtype(dtype)

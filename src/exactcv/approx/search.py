@@ -9,6 +9,7 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from ..exceptions import InputError
+from ..inputs import check_method_options
 from ..result import CVResult
 
 __all__ = ["cross_validate_grid"]
@@ -58,7 +59,8 @@ def cross_validate_grid(
     if not jobs:
         raise InputError("gammas and random_states must not be empty")
     # Inside a task of a Dask cluster there is a client too; the task is not to use it.
-    inner = dict(options.pop("method_options", None) or {}) | {"cluster": False}
+    given = check_method_options(options.pop("method_options", None))
+    inner = dict(given) | {"cluster": False}
     return list(
         Parallel(n_jobs=n_jobs)(
             delayed(_run)(X, y, gamma, state, approx, inner, options) for gamma, state in jobs

@@ -79,6 +79,8 @@ def checked_rows(X: Any, rows: int | IntArray) -> Any:
 
     ``rows`` are the row numbers, or that of the first row.
     """
+    if np.iscomplexobj(X):
+        raise InputError("X holds complex numbers; features are real: give both parts as columns")
     if sparse.issparse(X):
         X = X.tocsr().astype(np.float64)
         if not np.isfinite(X.data).all():

@@ -54,7 +54,7 @@ class Rows:
     @classmethod
     def of(cls, model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
         """Folds and seed are settled here, once: all gammas see the same folds and features."""
-        columns = [name for name in (y, sample_weight) if isinstance(name, str)]
+        columns = [name for name in (y, sample_weight, groups) if isinstance(name, str)]
         source = open_source(X, columns, Options().chunk_rows)
         n, keep = source.n, np.arange(source.n)
         labels, _, _ = inputs.encode_labels(_local(source, y), n)
@@ -62,7 +62,7 @@ class Rows:
         if sample_weight is not None:
             weight = inputs.read_sample_weight(_local(source, sample_weight), n)
             keep = np.flatnonzero(weight > 0)
-        groups = inputs.read_groups(as_local(groups), n)
+        groups = inputs.read_groups(_local(source, groups), n)
         if weight is not None and len(keep) < n:
             source, labels, weight = keep_rows(source, keep), labels[keep], weight[keep]
             groups = None if groups is None else groups[keep]
@@ -83,7 +83,7 @@ class Rows:
 
 
 def _local(source: RowSource, given: Any) -> Any:
-    """Labels or weights, which may be a column of the source or a Dask collection."""
+    """Labels, weights or groups, which may be a column of the source or a Dask collection."""
     return source.column(given) if isinstance(given, str) else as_local(given)
 
 

@@ -70,4 +70,4 @@ def _wrong(table: Table, target: str, predicted: Any) -> int | None:
 def _without(table: Table, drop: tuple[str, ...]) -> Table:
     gone = {table.find(column) for column in drop}
     kept = {name: cells for name, cells in table.columns.items() if name not in gone}
-    return Table(table.source, table.n_rows, kept, table.matrix)
+    return Table(table.source, table.n_rows, kept, table.matrix, table.index)

@@ -189,6 +189,7 @@ def fit_preparation(
     """
     weight = np.ones(table.n_rows) if weight is None else weight
     used = [name for name in table.names if name not in {target, *others}]
+    others += tuple(name for name in table.index if name not in {target, *others})
     if table.matrix is None:
         _check_kinds(table, used, categorical, most_levels)
     if not used and table.matrix is None:

@@ -22,6 +22,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from ..approx.parquet import index_columns
 from ..exceptions import FileError, InputError, MissingExtraError
 from .atomic import translated
 from .table import UNNAMED, Cells, Table, _number, listed
@@ -227,13 +228,17 @@ def _read_parquet(data: IO[bytes], source: str) -> Table:
         raise FileError(f"{source} is not a Parquet file that can be read: {error}") from error
     names = [str(name) for name in found.column_names]
     refuse_twins(names, source)
-    if not names or not found.num_rows:
-        raise InputError(f"{source} has no {'rows' if names else 'columns'}")
-    columns = {
-        name: _arrow_cells(column, name, source)
-        for name, column in zip(names, found.columns, strict=True)
-    }
-    return Table(source, found.num_rows, columns)
+    index = tuple(index_columns(found.schema))
+    if len(names) == len(index) or not found.num_rows:
+        raise InputError(f"{source} has no {'columns' if len(names) == len(index) else 'rows'}")
+    columns = {}
+    for name, column in zip(names, found.columns, strict=True):
+        try:
+            columns[name] = _arrow_cells(column, name, source)
+        except InputError:
+            if name not in index:  # an index of dates, say, is in nobody's way
+                raise
+    return Table(source, found.num_rows, columns, index=index)
 
 
 def _arrow_cells(column: Any, name: str, source: str) -> Cells:

@@ -46,17 +46,21 @@ class Table:
     matrix : sparse matrix or None
         Features without names of their own (svmlight): row by row, absent is zero.  Then
         ``columns`` holds the target alone.
+    index : tuple of str
+        Columns that were the index of a pandas frame: to be had by name, but neither counted nor
+        features.
     """
 
     source: str
     n_rows: int
     columns: dict[str, Cells]
     matrix: Any = None
+    index: tuple[str, ...] = ()
     _known: dict[str, FloatArray | None] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def names(self) -> list[str]:
-        return list(self.columns)
+        return [name for name in self.columns if name not in self.index]
 
     def find(self, column: str) -> str:
         """The name of a column given by name or by number: 1 is the first, -1 the last."""

@@ -1,0 +1,110 @@
+"""Waits for a Dask cluster, but not for ever: one without workers will never answer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any
+
+from ..exceptions import ClusterError, ExactCVError, MissingExtraError
+
+__all__ = ["active_client", "awaited", "cluster_error", "compute_all", "import_dask", "n_workers"]
+
+# Seconds without any worker before giving up.
+PATIENCE = 30.0
+# Seconds between two looks at the workers.
+LOOK = 2.0
+
+
+def import_dask() -> Any:
+    try:
+        import dask
+    except ImportError as missing:
+        raise MissingExtraError("Dask input needs dask: pip install 'exactcv[dask]'") from missing
+    return dask
+
+
+def active_client() -> Any:
+    """The client of a Dask cluster that this process has opened, if any."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import default_client
+
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def compute_all(tasks: Sequence[Any]) -> list[Any]:
+    """``dask.compute`` of many, which gives up if it would run on a cluster without workers."""
+    dask = import_dask()
+    client = _client_of_compute()
+    if client is None:
+        return list(dask.compute(*tasks))
+    try:
+        futures = client.compute(list(tasks))
+    except Exception as error:
+        raise cluster_error(error) from error
+    return [awaited(client, future) for future in futures]
+
+
+def _client_of_compute() -> Any:
+    """The client that ``dask.compute`` would use.
+
+    None if it would use threads, or if this is a task of a worker: to wait for other tasks it
+    must first leave its place to them, as ``dask.compute`` does.
+    """
+    client = active_client()
+    if client is None:
+        return None
+    from dask.base import get_scheduler
+    from distributed import get_worker
+
+    try:
+        get_worker()
+    except ValueError:
+        return client if getattr(get_scheduler(), "__self__", None) is client else None
+    return None
+
+
+def awaited(client: Any, future: Any) -> Any:
+    """The result of a future, or ``ClusterError`` if there is nobody left to make it."""
+    last_seen = monotonic()
+    while True:
+        try:
+            return future.result(timeout=min(LOOK, PATIENCE))
+        except ExactCVError:
+            raise
+        except TimeoutError:
+            if client.status != "running":
+                raise cluster_error("the scheduler does not answer") from None
+            if n_workers(client):
+                last_seen = monotonic()
+            elif monotonic() - last_seen > PATIENCE:
+                raise cluster_error(f"it has had no worker for {PATIENCE:.0f} s") from None
+        except Exception as error:
+            raise cluster_error(error) from error
+        except BaseException as error:
+            # Dask's CancelledError is no Exception.
+            if type(error).__name__ == "CancelledError":
+                raise cluster_error(error) from error
+            raise
+
+
+def n_workers(client: Any) -> int:
+    if client is None:
+        return 0
+    try:
+        return len(client.scheduler_info()["workers"])
+    except Exception:  # the connection is gone, which the caller finds out
+        return 0
+
+
+def cluster_error(why: str | BaseException) -> ClusterError:
+    said = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
+    return ClusterError(
+        f"the Dask cluster did not finish: {said}; no result was made. Start the cluster again, or "
+        "close the client to run in this process"
+    )
