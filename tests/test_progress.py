@@ -18,6 +18,7 @@ import exactcv
 from exactcv import progress as module
 from exactcv.ledger import SOLVED, Ledger
 from exactcv.methods import REGISTRY
+from exactcv.methods.base import Support
 from exactcv.parallel import Workers
 from exactcv.problem import Task
 from exactcv.progress import Lines, Progress, RichBar, TextBar, choose_screen
@@ -59,9 +60,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 class Slow:
     """A method that settles half its folds, then waits until it has been seen."""
 
-    support = SimpleNamespace(
-        summary="", paper="", losses=("hinge",), folds=("any",), intercept=True
-    )
+    support = Support(summary="", paper="", losses=("hinge",), folds=("any",))
 
     def __init__(self, seen: Callable[[float], bool]):
         self.seen = seen
