@@ -178,8 +178,6 @@ class LeaveOut:
                     drift = max(drift, float(np.partition(distance[side], k)[k]))
         kept = (distance <= drift) | (solved.state == FREE)
         gone = ~kept
-        a = whole.a + solved.coef[gone] @ whole.Z[gone]
-        beta = whole.beta + float(solved.coef[gone].sum())
         self.aside = Aside(whole.signed[gone], solved.r[gone])
         # Labels are proved only if the walk of b ends among the rows at hand.
         near = min(drift, float(solved.width.min()))
@@ -187,9 +185,7 @@ class LeaveOut:
         self.kept = np.flatnonzero(kept)
         self.rows = solved.rows[kept]
         self.coef, self.state = solved.coef[kept], solved.state[kept]
-        self.base = Reduced(
-            whole.Z[kept], whole.y[kept], whole.box[kept], a, beta, whole.fit_intercept
-        )
+        self.base = whole.only(kept, solved.coef)
         self._K = self.base.Z @ self.base.Z.T
 
     def near_rows(self, which: IntArray) -> Outcome:

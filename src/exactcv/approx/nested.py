@@ -21,7 +21,7 @@ from ..losses import FloatArray
 from .newton import smooth_solution
 from .reduced import FREE, HIGH, LOW, Reduced, Reply
 
-__all__ = ["fewest_rows", "solve_nested", "without"]
+__all__ = ["fewest_rows", "solve_nested"]
 
 ATTEMPTS = 8
 # Rows for the engine: so many for each dimension (there are rarely more free rows than
@@ -36,21 +36,6 @@ def fewest_rows(m: int) -> int:
     return max(PER_DIMENSION * m, FEWEST)
 
 
-def without(problem: Reduced, r: FloatArray, kept: IntArray) -> Reduced:
-    """The problem of some of the rows, the others on the sides that the margins r tell."""
-    gone = r < 0
-    gone[kept] = False
-    pull = problem.box[gone] * problem.y[gone]
-    return Reduced(
-        problem.Z[kept],
-        problem.y[kept],
-        problem.box[kept],
-        problem.a + pull @ problem.Z[gone],
-        problem.beta + float(pull.sum()),
-        problem.fit_intercept,
-    )
-
-
 def solve_nested(problem: Reduced, theta: FloatArray, inner: Inner) -> Reply | None:
     """The solution from a guess at theta; None if rows keep changing sides.
 
@@ -62,7 +47,7 @@ def solve_nested(problem: Reduced, theta: FloatArray, inner: Inner) -> Reply | N
     steps, smoothed = 0, False
     for _ in range(ATTEMPTS):
         kept = np.union1d(np.argpartition(np.abs(r), size)[:size], crossed)
-        reply = inner(without(problem, r, kept), theta)
+        reply = inner(problem.only(kept, _at_bounds(problem, r)), theta)
         steps += reply.steps
         moved = problem.margins(reply.theta)
         aside = np.ones(len(r), dtype=bool)
@@ -80,9 +65,14 @@ def solve_nested(problem: Reduced, theta: FloatArray, inner: Inner) -> Reply | N
     return None
 
 
+def _at_bounds(problem: Reduced, r: FloatArray) -> FloatArray:
+    """The coefficients that go with margins r, none of them zero."""
+    return np.where(r < 0, problem.box * problem.y, 0.0)
+
+
 def _whole(problem: Reduced, r: FloatArray, kept: IntArray, reply: Reply, steps: int) -> Reply:
     """The reply for the kept rows as one for all."""
     state = np.where(r < 0, LOW, HIGH)
-    coef = np.where(r < 0, problem.box * problem.y, 0.0)
+    coef = _at_bounds(problem, r)
     state[kept], coef[kept] = reply.state, reply.coef
     return Reply(reply.theta, coef, state, True, steps)

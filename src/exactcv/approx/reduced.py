@@ -14,6 +14,7 @@ Rows are *low* (r < 0, coefficient at its bound), *free* (r = 0) or *high* (r > 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,20 @@ class Reduced:
     @property
     def linear(self) -> FloatArray:
         return np.append(self.a, self.beta if self.fit_intercept else 0.0)
+
+    def only(self, kept: NDArray[Any], coef: FloatArray) -> Reduced:
+        """The problem of some rows (numbers or a mask); the others keep these coefficients."""
+        gone = coef != 0.0
+        gone[kept] = False
+        return Reduced(
+            self.Z[kept],
+            self.y[kept],
+            self.box[kept],
+            self.a + coef[gone] @ self.Z[gone],
+            self.beta + float(coef[gone].sum()),
+            self.fit_intercept,
+            self.signed[kept],
+        )
 
     def margins(self, theta: FloatArray) -> FloatArray:
         """r at theta = (w, b)."""
