@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import exactcv
-from exactcv.bandwidth import median_gamma
+from exactcv.problem.gamma import median_gamma
 
 JOBS = 2
 Grid = dict[str, np.ndarray]

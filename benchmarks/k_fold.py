@@ -13,7 +13,7 @@ from ours import OurRun, run_alone, run_ours
 from peers import PeerRun, k_fold_fits, kernel, plain_fits
 
 import exactcv
-from exactcv.memory import available_memory
+from exactcv.runtime.memory import available_memory
 
 WIDE = np.geomspace(1e3, 1e-3, GRID_SIZE)
 FOLDS = 10

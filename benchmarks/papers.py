@@ -25,13 +25,13 @@ from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
 import exactcv
-from exactcv.folds import leave_one_out_folds
-from exactcv.ledger import Ledger
-from exactcv.losses import hinge
-from exactcv.methods.magic import one_path
-from exactcv.parallel import Workers
-from exactcv.problem import Grid, Problem, Task
-from exactcv.smooth_losses import SMOOTH_LOSSES
+from exactcv.algorithms.magic import one_path
+from exactcv.judge.ledger import Ledger
+from exactcv.problem.differentiable import SMOOTH_LOSSES
+from exactcv.problem.folds import leave_one_out_folds
+from exactcv.problem.losses import hinge
+from exactcv.problem.problem import Grid, Problem, Task
+from exactcv.runtime.threads import Workers
 
 HERE = Path(__file__).parent
 RESULTS, ROWS = HERE / "RESULTS_papers1.md", HERE / "papers1_rows.json"

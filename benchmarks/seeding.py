@@ -31,17 +31,17 @@ from seeding_records import Record, Records, pack, write_section
 from threadpoolctl import threadpool_limits
 
 from exactcv import tolerances
+from exactcv.algorithms import get_method
+from exactcv.algorithms.alpha_seeding.chain import FROM_FULL, SEEDS, Chain, Placed
 from exactcv.datasets import make_mixture
-from exactcv.folds import Folds, leave_one_out_folds, make_folds
-from exactcv.kernels import Kernel, kernel_matrix
-from exactcv.ledger import Ledger
-from exactcv.losses import hinge
-from exactcv.methods import get_method
-from exactcv.parallel import Workers
-from exactcv.problem import Grid, Problem, Task
-from exactcv.rows import CachedRows, RowSource
-from exactcv.seeding.chain import FROM_FULL, SEEDS, Chain, Placed
-from exactcv.smo import Known, Solution, solve
+from exactcv.engine.kernel_rows import CachedRows, RowSource
+from exactcv.engine.smo import Known, Solution, solve
+from exactcv.judge.ledger import Ledger
+from exactcv.problem.folds import Folds, leave_one_out_folds, make_folds
+from exactcv.problem.kernels import Kernel, kernel_matrix
+from exactcv.problem.losses import hinge
+from exactcv.problem.problem import Grid, Problem, Task
+from exactcv.runtime.threads import Workers
 
 TOL = 1e-3
 # Labels within CLOSE times the tolerance are settled, by tolerances down to the last.

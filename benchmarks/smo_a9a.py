@@ -19,10 +19,10 @@ from seeding import Settings, finish, parse, read_csv
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from exactcv.kernels import Kernel
-from exactcv.losses import hinge
-from exactcv.rows import CachedRows
-from exactcv.smo import solve
+from exactcv.engine.kernel_rows import CachedRows
+from exactcv.engine.smo import solve
+from exactcv.problem.kernels import Kernel
+from exactcv.problem.losses import hinge
 
 C, GAMMA, TOL, BUDGET = 100.0, 0.5, 1e-3, 200_000_000
 QUICK_ROWS = 10_000

@@ -27,8 +27,8 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import exactcv
-from exactcv.ssvm.model import Design, make_design
-from exactcv.ssvm.newton import leave_afresh
+from exactcv.algorithms.rank_update.design import Design, make_design
+from exactcv.algorithms.rank_update.newton_armijo import leave_afresh
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "RESULTS_ssvm.md"
@@ -61,7 +61,7 @@ estimated from that many folds, evenly spread.
 *l_sv*: support vectors; *size*: of the smaller matrix; *steps*, *r*: Newton steps and the rank of
 the update at the solution (rows that changed sides and columns that left), means over the folds
 that were solved. *gain*: the faster of SSVM and warm over auto; the bar of {gain:g} is on rows with
-r at most {share:g} of the size, by the counts of operations (`ssvm.py`); others: "no bar".
+r at most {share:g} of the size, by the counts of operations (`rank_update`); others: "no bar".
 *choice*: auto over the better strategy, bar {choice:g}, on every row.
 "{face}" is not the MIT set but a simulation of its size, 7,000 smooth 19 x 19 images, and only
 run with --full."""

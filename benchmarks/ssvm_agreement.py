@@ -21,8 +21,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
 import exactcv
-from exactcv.ssvm.model import make_design
-from exactcv.ssvm.newton import leave_afresh
+from exactcv.algorithms.rank_update.design import make_design
+from exactcv.algorithms.rank_update.newton_armijo import leave_afresh
 
 BREAST = "breast cancer"
 CS = 10.0 ** np.arange(-3, 4)

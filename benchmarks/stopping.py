@@ -30,14 +30,14 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from exactcv.folds import Folds
-from exactcv.ledger import Ledger
-from exactcv.losses import hinge
-from exactcv.methods import get_method
-from exactcv.methods.base import Method
-from exactcv.methods.loo_stopping import LooStopping
-from exactcv.parallel import Workers
-from exactcv.problem import Grid, Problem, Task
+from exactcv.algorithms import get_method
+from exactcv.algorithms.base import Method
+from exactcv.algorithms.loo_stopping.method import LooStopping
+from exactcv.judge.ledger import Ledger
+from exactcv.problem.folds import Folds
+from exactcv.problem.losses import hinge
+from exactcv.problem.problem import Grid, Problem, Task
+from exactcv.runtime.threads import Workers
 
 HERE = Path(__file__).resolve().parent
 RESULTS, FIGURES = HERE / "RESULTS_stopping.md", HERE / "figures"

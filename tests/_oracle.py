@@ -10,16 +10,16 @@ import numpy as np
 from _problems import FloatArray, Small
 
 from exactcv import tolerances
-from exactcv.certificate import implied_accuracy
+from exactcv.algorithms import get_method
 from exactcv.engine.bounds import Reach, Span, reach
 from exactcv.engine.leave_one_out import FullSolution, LeaveOneOut, _Engine, in_play
 from exactcv.engine.path import Tracker, full_path
-from exactcv.folds import Folds, leave_one_out_folds
-from exactcv.ledger import Ledger
-from exactcv.losses import hinge
-from exactcv.methods import get_method
-from exactcv.parallel import Workers
-from exactcv.problem import Grid, Problem, Task
+from exactcv.judge.certificate import implied_accuracy
+from exactcv.judge.ledger import Ledger
+from exactcv.problem.folds import Folds, leave_one_out_folds
+from exactcv.problem.losses import hinge
+from exactcv.problem.problem import Grid, Problem, Task
+from exactcv.runtime.threads import Workers
 
 
 @dataclass(frozen=True)
@@ -238,3 +238,20 @@ class Twin:
         row, after = gaps[gap]
         self.u += sign * gap
         self.state[row] = after
+
+
+def compare(one: Run, two: Run, strictly: bool) -> None:
+    """Every left-out value, to 1e-7 relative to max(1, |value|).
+
+    Unless ``strictly``, to the accuracy that the two certificates imply if that is less.  With
+    absolute duality gaps g_1 and g_2 (at most 1e-8 of the objective, and usually 1e-12 of it) it is
+    sqrt(K_xx) (sqrt(2 g_1) + sqrt(2 g_2)) for f(x), and as much again at some training row for
+    the intercept, plus the two KKT residuals: see `allowed`.
+    """
+    assert one.exact and two.exact
+    a, b = one.ledger.decision, two.ledger.decision
+    limit = 1e-7 * np.maximum(1.0, np.abs(b))
+    if not strictly:
+        # What the gaps imply is a bound, and far from what happens: no more than 1e-6 is accepted.
+        limit = np.maximum(limit, np.minimum(allowed(one.ledger, two.ledger), 10 * limit))
+    assert (np.abs(a - b) <= limit).all()

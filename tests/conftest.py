@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exactcv.ledger import SOLVED, Ledger
-from exactcv.methods import REGISTRY, Support
-from exactcv.parallel import Workers
-from exactcv.problem import Task
+from exactcv.algorithms import REGISTRY, Support
+from exactcv.judge.ledger import SOLVED, Ledger
+from exactcv.problem.problem import Task
+from exactcv.runtime.threads import Workers
 from exactcv.tolerances import TIE
 
 

@@ -4,6 +4,9 @@ from importlib import import_module
 from importlib.metadata import version as _version
 
 from . import datasets
+from .algorithms import methods
+from .crossval.cross_validate import cross_validate
+from .crossval.result import CVResult
 from .exceptions import (
     ClusterError,
     ExactCVError,
@@ -19,12 +22,6 @@ from .exceptions import (
     SlowFoldsWarning,
     UnsupportedError,
 )
-
-# The function takes the name of the subpackage it comes from: exactcv.methods() is public,
-# and the modules in it are imported as "from exactcv.methods import ...".
-from .methods import methods
-from .result import CVResult
-from .validate import cross_validate
 
 __version__ = _version("exactcv")
 
@@ -64,18 +61,18 @@ __all__ = [
 
 # Imported when first asked for: scikit-learn takes most of a second.
 _LAZY = {
-    "ErrorCurveDisplay": "displays",
-    "GridSearchCV": "drop_in.grid_search",
-    "HeatMapDisplay": "displays",
-    "LeftOutDisplay": "displays",
-    "RocDisplay": "displays",
-    "SVCCV": "svc_cv",
-    "SmoothSVC": "smooth_svc",
-    "load_model": "files.model",
-    "save_model": "files.model",
-    "write_html": "html_report",
-    "cross_val_predict": "drop_in.functions",
-    "cross_val_score": "drop_in.functions",
+    "ErrorCurveDisplay": "report.plots",
+    "GridSearchCV": "estimators.drop_in.grid_search",
+    "HeatMapDisplay": "report.plots",
+    "LeftOutDisplay": "report.plots",
+    "RocDisplay": "report.plots",
+    "SVCCV": "estimators.svc_cv",
+    "SmoothSVC": "estimators.smooth_svc",
+    "load_model": "storage.model_file",
+    "save_model": "storage.model_file",
+    "write_html": "report.html.page",
+    "cross_val_predict": "estimators.drop_in.functions",
+    "cross_val_score": "estimators.drop_in.functions",
 }
 
 

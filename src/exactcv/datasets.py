@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .exceptions import InputError
-from .losses import FloatArray
+from .types import FloatArray
 
 __all__ = ["load_breast_cancer", "make_mixture"]
 

@@ -7,24 +7,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from _oracle import make_task, run
+from _oracle import compare, make_task, run
 from _problems import BUILDERS, FloatArray, mixture, weighted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.model_selection import KFold
-from test_exactness import compare
 
 import exactcv
-from exactcv._core import _seeding, reference_seeding
+from exactcv._core import _seeding
+from exactcv._core.reference import seeding as reference_seeding
+from exactcv.algorithms.alpha_seeding import Change, repair, shift
+from exactcv.algorithms.alpha_seeding.chain import FROM_FULL, SEEDS, Chain
+from exactcv.engine.kernel_rows import CachedRows, MatrixRows
+from exactcv.engine.smo import Solution
 from exactcv.exceptions import InputError, NotExactWarning, UnsupportedError
-from exactcv.folds import make_folds
-from exactcv.kernels import Kernel
-from exactcv.losses import hinge
-from exactcv.rows import CachedRows, MatrixRows
-from exactcv.seeding import Change, repair, shift
-from exactcv.seeding.chain import FROM_FULL, SEEDS, Chain
-from exactcv.smo import Solution
+from exactcv.problem.folds import make_folds
+from exactcv.problem.kernels import Kernel
+from exactcv.problem.losses import hinge
 
 CHAINED = ("ato", "mir", "sir")
 

@@ -7,15 +7,19 @@ import pytest
 from _problems import BUILDERS, Small, linear, rbf
 
 import exactcv
+from exactcv.algorithms import get_method
+from exactcv.algorithms.finite_smoothing.consolidated_bounds import (
+    Previous,
+    bounds_at,
+    intercept_bounds,
+)
+from exactcv.engine.smo import solve
 from exactcv.exceptions import UnsupportedError
-from exactcv.folds import leave_one_out_folds
-from exactcv.ledger import Ledger
-from exactcv.losses import hinge
-from exactcv.methods import get_method
-from exactcv.parallel import Workers
-from exactcv.problem import Grid, Problem, Task
-from exactcv.smo import solve
-from exactcv.smoothing.bounds import Previous, bounds_at, intercept_bounds
+from exactcv.judge.ledger import Ledger
+from exactcv.problem.folds import leave_one_out_folds
+from exactcv.problem.losses import hinge
+from exactcv.problem.problem import Grid, Problem, Task
+from exactcv.runtime.threads import Workers
 
 CS = [1e-3, 1e-1, 1.0, 30.0, 1e3]
 
@@ -169,7 +173,7 @@ def check_bounds(problem, kept, l, C, bounds):
 
 def intercept_range(problem, coef, C, own):
     """Every optimal intercept of one solution lies in this range."""
-    from exactcv.intercept import intercept_limits
+    from exactcv.judge.intercept import intercept_limits
 
     train = np.flatnonzero((np.arange(problem.n) != own) & (problem.weight > 0))
     levels = problem.loss.coefficient_levels(C * problem.weight)

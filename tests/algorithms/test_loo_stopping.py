@@ -11,16 +11,18 @@ from _problems import BUILDERS, FloatArray, Small, rbf
 from sklearn.datasets import load_iris, load_wine
 
 import exactcv
-from exactcv import smo, tolerances
-from exactcv._core import _stopping, reference_stopping
+from exactcv import tolerances
+from exactcv._core import _stopping
+from exactcv._core.reference import stopping as reference_stopping
+from exactcv.algorithms.loo_stopping.checks import reaches, sufficiency
+from exactcv.algorithms.loo_stopping.dual_pair import DualPair, Outcome
+from exactcv.algorithms.loo_stopping.method import TRIAL_ROWS, LooStopping
+from exactcv.engine import smo
 from exactcv.exceptions import UnsupportedError
-from exactcv.folds import Folds
-from exactcv.ledger import PROVED, Ledger
-from exactcv.methods.loo_stopping import TRIAL_ROWS, LooStopping
-from exactcv.parallel import Workers
-from exactcv.problem import Task
-from exactcv.stopping.checks import reaches, sufficiency
-from exactcv.stopping.dual_pair import DualPair, Outcome
+from exactcv.judge.ledger import PROVED, Ledger
+from exactcv.problem.folds import Folds
+from exactcv.problem.problem import Task
+from exactcv.runtime.threads import Workers
 
 CS = np.logspace(-4, 4, 9)
 NEVER = np.zeros(1, dtype=np.int32)
@@ -316,7 +318,7 @@ def test_polishing_counts_what_the_solver_evaluates(monkeypatch: pytest.MonkeyPa
         return found
 
     pair, real = pair_of(labels_task(BUILDERS["mixture"](), 1.0)), smo.solve
-    monkeypatch.setattr("exactcv.stopping.dual_pair.smo.solve", spy)
+    monkeypatch.setattr("exactcv.algorithms.loo_stopping.dual_pair.smo.solve", spy)
     counts = [pair.leave_out(int(r), stopping=False).counts for r in np.flatnonzero(pair.coef)]
     assert len(evaluated) == len(counts)  # one solve each was enough
     assert [count.finish for count in counts] == evaluated

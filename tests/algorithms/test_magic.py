@@ -7,9 +7,9 @@ import pytest
 from _problems import BUILDERS
 
 import exactcv
-from exactcv.smoothing.batch import Batch, SharedInverse, best_intercepts
-from exactcv.smoothing.finite import Inverses, solve_hinge_columns
-from exactcv.smoothing.margin import AllOnMargin
+from exactcv.algorithms.finite_smoothing.batch import Batch, SharedInverse, best_intercepts
+from exactcv.algorithms.finite_smoothing.levels import Inverses, solve_hinge_columns
+from exactcv.algorithms.finite_smoothing.margin import AllOnMargin
 
 CS = [1e-3, 1e-1, 1.0, 30.0, 1e3]
 
@@ -148,9 +148,9 @@ def test_columns_that_cannot_converge_are_not_called_solved(monkeypatch):
     """With one level and one attempt little is solved, and what is, is right."""
     small = build("overlap")
     n = len(small.y)
-    monkeypatch.setattr("exactcv.smoothing.finite.MAX_LEVELS", 1)
-    monkeypatch.setattr("exactcv.smoothing.finite.ATTEMPTS", 1)
-    monkeypatch.setattr("exactcv.smoothing.projection.MAX_ROUNDS", 1)
+    monkeypatch.setattr("exactcv.algorithms.finite_smoothing.levels.MAX_LEVELS", 1)
+    monkeypatch.setattr("exactcv.algorithms.finite_smoothing.levels.ATTEMPTS", 1)
+    monkeypatch.setattr("exactcv.algorithms.finite_smoothing.projection.MAX_ROUNDS", 1)
     batch = batch_of(small, 50.0, np.eye(n, dtype=bool))
     inverses = Inverses(small.K, small.weight, 50.0, True)
     cancel = np.zeros(1, dtype=np.int32)
@@ -171,10 +171,10 @@ def test_weak_regularisation_needs_no_fallback(method):
 
 
 def test_fallback_gives_the_same_answer(monkeypatch):
-    monkeypatch.setattr("exactcv.smoothing.finite.MAX_LEVELS", 1)
-    monkeypatch.setattr("exactcv.smoothing.finite.ATTEMPTS", 1)
-    monkeypatch.setattr("exactcv.smoothing.projection.MAX_ROUNDS", 1)
-    monkeypatch.setattr("exactcv.smoothing.smooth.MAX_STEPS", 10)
+    monkeypatch.setattr("exactcv.algorithms.finite_smoothing.levels.MAX_LEVELS", 1)
+    monkeypatch.setattr("exactcv.algorithms.finite_smoothing.levels.ATTEMPTS", 1)
+    monkeypatch.setattr("exactcv.algorithms.finite_smoothing.projection.MAX_ROUNDS", 1)
+    monkeypatch.setattr("exactcv.algorithms.finite_smoothing.differentiable_columns.MAX_STEPS", 10)
     small = build("overlap")
     for loss in ("hinge", "squared_hinge"):
         options = {"Cs": [1.0, 100.0], "loss": loss}

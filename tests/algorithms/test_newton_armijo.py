@@ -7,8 +7,8 @@ import pytest
 from _problems import FloatArray, labels, rbf
 from scipy.optimize import minimize
 
-from exactcv.ssvm.model import Design, make_design
-from exactcv.ssvm.newton import (
+from exactcv.algorithms.rank_update.design import Design, make_design
+from exactcv.algorithms.rank_update.newton_armijo import (
     STRATEGIES,
     Updated,
     fit,
@@ -17,8 +17,8 @@ from exactcv.ssvm.newton import (
     leave_out,
     refine,
 )
-from exactcv.ssvm.represent import Representer
-from exactcv.ssvm.updates import (
+from exactcv.algorithms.rank_update.represent import Representer
+from exactcv.algorithms.rank_update.updates import (
     NONE,
     Fresh,
     Leaving,

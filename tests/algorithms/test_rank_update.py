@@ -13,10 +13,10 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import KFold, LeaveOneOut, PredefinedSplit
 
 import exactcv
+from exactcv.algorithms.rank_update.design import SmoothHinge
 from exactcv.exceptions import InputError, UnsupportedError
-from exactcv.problem import Problem
-from exactcv.ssvm.judge import SmoothSVMJudge
-from exactcv.ssvm.model import SmoothHinge
+from exactcv.judge.smooth_svm import SmoothSVMJudge
+from exactcv.problem.problem import Problem
 
 CS = [1e-3, 1.0, 1e3]
 
@@ -170,7 +170,7 @@ def test_the_kernel_matrix_need_not_be_positive_semidefinite() -> None:
 
 def test_auto_solves_afresh_where_that_is_less_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many rows, few of them support vectors, several of which leave: columns of n are dearer."""
-    module = import_module("exactcv.methods.rank_update")
+    module = import_module("exactcv.algorithms.rank_update")
     leave_out, calls = module.leave_out, []
     monkeypatch.setattr(module, "leave_out", lambda *given: calls.append(1) or leave_out(*given))
     X, y = shifted(600, 60, 0.3)

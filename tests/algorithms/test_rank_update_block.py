@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from _problems import FloatArray, labels, rbf
 
-from exactcv.ssvm.block import Block, leave_each_out
-from exactcv.ssvm.model import Design, make_design
-from exactcv.ssvm.newton import fit, hold, leave_afresh, refine
+from exactcv.algorithms.rank_update.block import Block, leave_each_out
+from exactcv.algorithms.rank_update.design import Design, make_design
+from exactcv.algorithms.rank_update.newton_armijo import fit, hold, leave_afresh, refine
 
 
 def design_of(kind: str, n: int, p: int) -> Design:

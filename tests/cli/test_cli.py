@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import exactcv
-from exactcv import cli
-from exactcv.commands import demo
+from exactcv.cli import demo
+from exactcv.cli import main as cli
 from exactcv.datasets import load_breast_cancer, make_mixture
 
 

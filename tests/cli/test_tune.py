@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import sys
@@ -11,48 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from _command_line import QUICK, RESULTS, columns_of, read, rows, run, write_csv
 from sklearn.preprocessing import StandardScaler
 
 import exactcv
-from exactcv import cli
-
-QUICK = ("--Cs", "0.1,1,10", "--gammas", "2", "--n-jobs", "1")
-RESULTS = {
-    "model.exactcv", "cv.csv", "predictions.csv", "report.html", "curve.png", "run.json",
-}  # fmt: skip
-
-
-def rows(n: int = 36, n_classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    y = np.arange(n) % n_classes
-    return rng.normal(size=(n, 3)) + 0.8 * y[:, None], y
-
-
-def write_csv(path: Path, columns: dict[str, Any]) -> Path:
-    with open(path, "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
-    return path
-
-
-def columns_of(n: int = 36, n_classes: int = 2) -> dict[str, Any]:
-    X, y = rows(n, n_classes)
-    return {"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": [f"class {k}" for k in y]}
+from exactcv.cli import main as cli
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     return write_csv(tmp_path / "data.csv", columns_of())
-
-
-def run(*arguments: object) -> int:
-    return cli.main([str(argument) for argument in arguments])
-
-
-def read(path: Path) -> list[dict[str, str]]:
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("name", [None, "patient"])

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from _command_line import QUICK, RESULTS, Cut, columns_of, read, results, rows, run, write_csv
 from sklearn.datasets import dump_svmlight_file
 from sklearn.model_selection import LeaveOneGroupOut, StratifiedGroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
-from test_cli_resume import Cut, results
-from test_cli_tune import QUICK, RESULTS, columns_of, read, rows, run, write_csv
 
 import exactcv
-from exactcv.commands.approximation import choose_kernel
-from exactcv.commands.folder import CurveFiles
-from exactcv.commands.settings import TuneSettings
+from exactcv.cli.approximation import choose_kernel
+from exactcv.cli.settings import TuneSettings
+from exactcv.storage.run_folder import CurveFiles
 
 SMALL = "20kB"  # the kernel matrix of 36 rows takes 10 kB, and the whole run three times that
 

@@ -10,16 +10,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from test_cli_tune import QUICK, columns_of, run, write_csv
+from _command_line import QUICK, Cut, columns_of, results, run, write_csv
 
-from exactcv.commands.folder import CurveFiles
+from exactcv.crossval.tuning import Curve
 from exactcv.exceptions import FileError
-from exactcv.files import arrays, atomic
-from exactcv.tuning import Curve
+from exactcv.storage import arrays, atomic
+from exactcv.storage.run_folder import CurveFiles
 
 
 @pytest.fixture
@@ -27,22 +26,8 @@ def table(tmp_path: Path) -> Path:
     return write_csv(tmp_path / "data.csv", columns_of())
 
 
-def results(out: Path) -> dict[str, Any]:
-    """All files; timings are left out."""
-    found: dict[str, Any] = {path.name: path.read_bytes() for path in out.iterdir()}
-    found["run.json"] = json.loads(found["run.json"])
-    found["run.json"].pop("timings")
-    lines = found["report.html"].decode().replace("<tr>", "\n<tr>").splitlines()
-    found["report.html"] = [line for line in lines if ">time<" not in line]
-    return found
-
-
 def tune(table: Path, out: Path, *more: str) -> int:
     return run("tune", table, "--target", "y", "--out", out, *QUICK, *more)
-
-
-class Cut(BaseException):
-    """Stands for the end of the process."""
 
 
 def test_a_run_cut_short_goes_on_and_ends_the_same(
@@ -172,7 +157,7 @@ def test_a_damaged_part_is_computed_again(
 ) -> None:
     out, whole = tmp_path / "out", tmp_path / "whole"
     assert tune(table, whole) == 0
-    monkeypatch.setattr("exactcv.commands.tune._write", lambda *_: (_ for _ in ()).throw(Cut()))
+    monkeypatch.setattr("exactcv.cli.tune._write", lambda *_: (_ for _ in ()).throw(Cut()))
     with pytest.raises(Cut):
         tune(table, out)
     monkeypatch.undo()

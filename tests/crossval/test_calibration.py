@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.calibration import _sigmoid_calibration
 
-from exactcv.calibration import couple, fit_sigmoid
+from exactcv.crossval.calibration import couple, fit_sigmoid
 
 
 def test_equals_scikit_learns_sigmoid() -> None:

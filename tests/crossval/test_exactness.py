@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from _oracle import Run, allowed, make_task, run
+from _clarabel import clarabel_objective
+from _oracle import Run, compare, make_task, run
 from _problems import BUILDERS, FloatArray, Small, labels, rbf
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import KFold, LeaveOneGroupOut, RepeatedStratifiedKFold
-from test_smo import clarabel_objective
 
 import exactcv
 from exactcv import tolerances
-from exactcv.folds import make_folds
-from exactcv.ledger import Ledger
+from exactcv.judge.ledger import Ledger
+from exactcv.problem.folds import make_folds
 
 SMALL_C = [1e-6, 1e-3, 0.1, 1.0, 10.0, 100.0]
 LARGE_C = [1e3, 1e4]
@@ -94,23 +94,6 @@ def task_of(problem: str, scheme: str, grid: str, fit_intercept: bool, decision:
 intercepts = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "none"])
 schemes = pytest.mark.parametrize("scheme", SCHEMES)
 problems = pytest.mark.parametrize("problem", PROBLEMS)
-
-
-def compare(one: Run, two: Run, strictly: bool) -> None:
-    """Every left-out value, to 1e-7 relative to max(1, |value|).
-
-    Unless ``strictly``, to the accuracy that the two certificates imply if that is less.  With
-    absolute duality gaps g_1 and g_2 (at most 1e-8 of the objective, and usually 1e-12 of it) it is
-    sqrt(K_xx) (sqrt(2 g_1) + sqrt(2 g_2)) for f(x), and as much again at some training row for
-    the intercept, plus the two KKT residuals: see `_oracle.allowed`.
-    """
-    assert one.exact and two.exact
-    a, b = one.ledger.decision, two.ledger.decision
-    limit = 1e-7 * np.maximum(1.0, np.abs(b))
-    if not strictly:
-        # What the gaps imply is a bound, and far from what happens: no more than 1e-6 is accepted.
-        limit = np.maximum(limit, np.minimum(allowed(one.ledger, two.ledger), 10 * limit))
-    assert (np.abs(a - b) <= limit).all()
 
 
 @intercepts

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 import exactcv
-from exactcv.ledger import Ledger
-from exactcv.methods import REGISTRY, get_method
-from exactcv.methods.exact import Exact
-from exactcv.parallel import Workers
-from exactcv.problem import Task
+from exactcv.algorithms import REGISTRY, get_method
+from exactcv.algorithms.exact import Exact
+from exactcv.judge.ledger import Ledger
+from exactcv.problem.problem import Task
+from exactcv.runtime.threads import Workers
 
 X, y = exactcv.datasets.make_mixture(30, 3, random_state=0)
 GRID: dict[str, Any] = {"Cs": np.geomspace(100, 0.01, 6), "output": "decision"}

@@ -13,11 +13,7 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.svm import SVC
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from exactcv.folds import Folds, leave_one_out_folds, make_folds
-from exactcv.inputs import make_grid
-from exactcv.kernels import Kernel, kernel_matrix
-from exactcv.losses import hinge
-from exactcv.one_vs_one import (
+from exactcv.crossval.one_vs_one import (
     ManyClasses,
     PairResults,
     cross_validate_pairs,
@@ -26,9 +22,13 @@ from exactcv.one_vs_one import (
     ovr_columns,
     votes_of,
 )
-from exactcv.parallel import Workers
-from exactcv.problem import Problem
-from exactcv.smo import solve_hinge
+from exactcv.engine.smo import solve_hinge
+from exactcv.problem.folds import Folds, leave_one_out_folds, make_folds
+from exactcv.problem.inputs import make_grid
+from exactcv.problem.kernels import Kernel, kernel_matrix
+from exactcv.problem.losses import hinge
+from exactcv.problem.problem import Problem
+from exactcv.runtime.threads import Workers
 
 CS = [0.1, 3.0, 100.0]
 

@@ -12,10 +12,10 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
+from exactcv.crossval.cross_validate import cross_validate
+from exactcv.crossval.result import CVResult
 from exactcv.exceptions import MissingExtraError, NotExactWarning
-from exactcv.problem import Task
-from exactcv.result import CVResult
-from exactcv.validate import cross_validate
+from exactcv.problem.problem import Task
 
 mpl.use("Agg")
 Data = tuple[np.ndarray, np.ndarray]

@@ -11,8 +11,8 @@ from sklearn.datasets import load_wine
 from sklearn.metrics import get_scorer, make_scorer, roc_auc_score
 
 import exactcv
+from exactcv.crossval.scoring import fit_sigmoids, probabilities, read_scoring
 from exactcv.exceptions import InputError, InputTypeError
-from exactcv.scoring import fit_sigmoids, probabilities, read_scoring
 
 CS = [0.01, 0.3, 10.0]
 
@@ -62,7 +62,7 @@ def test_several_classes() -> None:
     X, y = load_wine(return_X_y=True)
     X, y = ((X - X.mean(axis=0)) / X.std(axis=0))[::4], y[::4]
     labels = fit(X, y, Cs=[0.3], scoring="f1_macro")
-    from exactcv.one_vs_one import most_votes, votes_of
+    from exactcv.crossval.one_vs_one import most_votes, votes_of
 
     predicted = most_votes(votes_of(-labels.cv_results_["decision"][0], 3))
     assert labels.best_score_ == pytest.approx(metrics.f1_score(y, predicted, average="macro"))

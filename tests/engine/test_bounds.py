@@ -10,9 +10,9 @@ import pytest
 from _oracle import Run, Start, make_task, random_small, run
 
 from exactcv import tolerances
-from exactcv.ledger import PROVED
-from exactcv.problem import Task
-from exactcv.smo import solve
+from exactcv.engine.smo import solve
+from exactcv.judge.ledger import PROVED
+from exactcv.problem.problem import Task
 
 N_PROBLEMS = 3000
 # Found by a longer search: coefficients that are zero but for rounding, and the least accurate.

@@ -18,15 +18,16 @@ from exactcv._core._active_set import ActiveSet, Status
 from exactcv._core._factor import Factor
 
 import exactcv
-from exactcv._core import _bounds, reference
-from exactcv.certificate import residuals
+from exactcv._core import _bounds
+from exactcv._core.reference import residuals as reference
 from exactcv.engine.path import Tracker, full_path, initial_states
+from exactcv.engine.smo import solve
 from exactcv.exceptions import NotPSDWarning
-from exactcv.folds import Folds, leave_one_out_folds, make_folds
-from exactcv.ledger import Ledger
-from exactcv.losses import PiecewiseLinear, hinge
-from exactcv.problem import Grid, Problem, Task
-from exactcv.smo import solve
+from exactcv.judge.certificate import residuals
+from exactcv.judge.ledger import Ledger
+from exactcv.problem.folds import Folds, leave_one_out_folds, make_folds
+from exactcv.problem.losses import PiecewiseLinear, hinge
+from exactcv.problem.problem import Grid, Problem, Task
 
 intercepts = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "none"])
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from exactcv import rows as rows_module
+from exactcv.engine import kernel_rows as rows_module
+from exactcv.engine.kernel_rows import CachedRows, MatrixRows, as_rows
 from exactcv.exceptions import InputError, NotPSDWarning, UnsupportedError
-from exactcv.kernels import Kernel, kernel_matrix
-from exactcv.rows import CachedRows, MatrixRows, as_rows
+from exactcv.problem.kernels import Kernel, kernel_matrix
 
 KERNELS = [
     Kernel("rbf", gamma=0.3),

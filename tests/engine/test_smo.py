@@ -2,47 +2,26 @@
 
 from __future__ import annotations
 
-import clarabel
 import numpy as np
 import pytest
+from _clarabel import clarabel_objective
 from _problems import BUILDERS, FloatArray, Small, mixture, weighted
-from scipy import sparse
 from sklearn.svm import SVC
 
-from exactcv import smo
-from exactcv._core import _smo, reference
-from exactcv.certificate import residuals
+from exactcv._core import _smo
+from exactcv._core.reference import residuals as reference
+from exactcv.algorithms.alpha_seeding import repair
+from exactcv.engine import smo
+from exactcv.engine.kernel_rows import CachedRows
+from exactcv.engine.smo import Known, solve
 from exactcv.exceptions import InputError
-from exactcv.intercept import canonical_intercept, intercept_limits
-from exactcv.kernels import Kernel
-from exactcv.losses import PiecewiseLinear, hinge
-from exactcv.parallel import Cancelled
-from exactcv.rows import CachedRows
-from exactcv.seeding import repair
-from exactcv.smo import Known, solve
+from exactcv.judge.certificate import residuals
+from exactcv.judge.intercept import canonical_intercept, intercept_limits
+from exactcv.problem.kernels import Kernel
+from exactcv.problem.losses import PiecewiseLinear, hinge
+from exactcv.runtime.threads import Cancelled
 
 HARD_C = [1e-6, 1e-2, 1.0, 1e2, 1e4]
-
-
-def clarabel_objective(small: Small, C: float, fit_intercept: bool) -> float:
-    """The dual optimum by an interior-point method that is not ours."""
-    used = small.weight > 0
-    K, y, box = small.K[np.ix_(used, used)], small.y[used], C * small.weight[used]
-    n = len(y)
-    bounds = sparse.vstack([sparse.eye(n), -sparse.eye(n)])
-    limits = np.r_[np.maximum(0, y * box), np.maximum(0, -y * box)]
-    cones = [clarabel.NonnegativeConeT(2 * n)]
-    if fit_intercept:
-        bounds = sparse.vstack([np.ones((1, n)), bounds])
-        limits = np.r_[0.0, limits]
-        cones = [clarabel.ZeroConeT(1), *cones]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
-    P, A = sparse.csc_matrix(np.triu(K)), sparse.csc_matrix(bounds)
-    answer = clarabel.DefaultSolver(P, -y, A, limits, cones, settings).solve()
-    assert "Solved" in str(answer.status)
-    return -float(answer.obj_val)
 
 
 def primal_objective(small: Small, C: float, coef: FloatArray, b: float) -> float:

@@ -36,8 +36,8 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils import _safe_indexing
 
 import exactcv
-from exactcv.drop_in.models import read_candidates
-from exactcv.drop_in.plan import make_plan
+from exactcv.estimators.drop_in.models import read_candidates
+from exactcv.estimators.drop_in.plan import make_plan
 
 TIGHT: dict[str, Any] = {"tol": 1e-8}
 X_MOONS, Y_MOONS = make_moons(60, noise=0.3, random_state=0)

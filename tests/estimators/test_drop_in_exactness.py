@@ -21,9 +21,9 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.svm import SVC
 
 import exactcv
-from exactcv.losses import hinge
-from exactcv.problem import Problem
-from exactcv.smo import solve_hinge
+from exactcv.engine.smo import solve_hinge
+from exactcv.problem.losses import hinge
+from exactcv.problem.problem import Problem
 
 X_IRIS, Y_IRIS = load_iris(return_X_y=True)
 X_IRIS, Y_IRIS = X_IRIS[::2], Y_IRIS[::2]

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import exactcv
 from exactcv import SmoothSVC
 from exactcv.exceptions import InputError, NotExactWarning
-from exactcv.kernels import Kernel, kernel_matrix
+from exactcv.problem.kernels import Kernel, kernel_matrix
 
 
 @parametrize_with_checks(

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from _damage import DIGEST, sealed, with_header
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import LeaveOneGroupOut, ShuffleSplit
-from test_model_file import DIGEST, sealed, with_header
 
 import exactcv
-from exactcv.approx import tuning
+from exactcv.estimators import lowrank_curve as tuning
 
 GAMMAS = [0.05, 0.2]
 LAMBDAS = np.geomspace(0.1, 1e-3, 4)

@@ -13,9 +13,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 
 import exactcv
-from exactcv import SVCCV, report
-from exactcv.overview import overview
-from exactcv.tuning import Tuning
+from exactcv import SVCCV
+from exactcv.crossval.tuning import Tuning
+from exactcv.report import words as report
+from exactcv.report.overview import overview
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from _problems import BUILDERS, mixture, weighted
 
-from exactcv._core import reference
-from exactcv.certificate import Certificate, PiecewiseLinearJudge, implied_accuracy, residuals
-from exactcv.losses import PiecewiseLinear, hinge
-from exactcv.smo import solve
+from exactcv._core.reference import residuals as reference
+from exactcv.engine.smo import solve
+from exactcv.judge.certificate import Certificate, PiecewiseLinearJudge, implied_accuracy, residuals
+from exactcv.problem.losses import PiecewiseLinear, hinge
 
 TOL = 1e-8
 C = 0.5

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from _problems import BUILDERS, FloatArray, Small, mixture, weighted
 
-from exactcv import ledger as ledger_module
-from exactcv._core import reference
-from exactcv.certificate import residuals
-from exactcv.folds import Folds
-from exactcv.ledger import FALLBACK, PROVED, SOLVED, UNCHANGED, Ledger
-from exactcv.losses import hinge
-from exactcv.methods.refit import METHOD
-from exactcv.parallel import Workers
-from exactcv.problem import Grid, Problem, Task
-from exactcv.smo import solve
+from exactcv._core.reference import residuals as reference
+from exactcv.algorithms.refit import METHOD
+from exactcv.engine.smo import solve
+from exactcv.judge import ledger as ledger_module
+from exactcv.judge.certificate import residuals
+from exactcv.judge.ledger import FALLBACK, PROVED, SOLVED, UNCHANGED, Ledger
+from exactcv.problem.folds import Folds
+from exactcv.problem.losses import hinge
+from exactcv.problem.problem import Grid, Problem, Task
+from exactcv.runtime.threads import Workers
 
 
 def loo(n: int) -> Folds:

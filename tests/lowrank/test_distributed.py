@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import exactcv
-from exactcv.approx import cluster
-from exactcv.approx import distributed as on_cluster
-from exactcv.approx.search import cross_validate_grid
+from exactcv.crossval.lowrank_grid import cross_validate_grid
+from exactcv.lowrank.passes import cluster
+from exactcv.lowrank.passes import distributed as on_cluster
 
 # Closing a cluster is not our business: it may leave a socket or a loop to the collector.
 pytestmark = [

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold
 
 import exactcv
-from exactcv.approx.shares import Shares
-from exactcv.result import CVResult
+from exactcv.crossval.result import CVResult
+from exactcv.lowrank.small.feature_shares import Shares
 
 # Few rows in the small problems: samples, several rounds and rows that escape all happen.
 SMALL = {"target_rows": 40, "chunk_rows": 50}

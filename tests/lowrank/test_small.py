@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exactcv.approx import nested, pivot
-from exactcv.approx.newton import smooth_solution
-from exactcv.approx.reduced import FREE, HIGH, LOW, Reduced, best_intercept
-from exactcv.smo import solve_hinge
+from exactcv.engine.smo import solve_hinge
+from exactcv.lowrank.small import nested, pivot
+from exactcv.lowrank.small.continuation import smooth_solution
+from exactcv.lowrank.small.reduced import FREE, HIGH, LOW, Reduced, best_intercept
 
 CANCEL = np.zeros(1, dtype=np.int32)
 

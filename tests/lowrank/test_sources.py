@@ -12,10 +12,10 @@ from sklearn.model_selection import LeaveOneGroupOut
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
 import exactcv
-from exactcv.approx.features import Nystroem, RandomFourier, cross_kernel
-from exactcv.approx.sampling import row_keys, smallest_keys
-from exactcv.approx.search import cross_validate_grid
-from exactcv.kernels import Kernel, kernel_matrix
+from exactcv.crossval.lowrank_grid import cross_validate_grid
+from exactcv.lowrank.features import Nystroem, RandomFourier, cross_kernel
+from exactcv.lowrank.rows.sampling import row_keys, smallest_keys
+from exactcv.problem.kernels import Kernel, kernel_matrix
 
 COMMON: dict[str, Any] = {"n_components": 10, "lambdas": 4, "random_state": 3, "output": "decision"}
 

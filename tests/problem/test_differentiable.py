@@ -7,10 +7,10 @@ import pytest
 from _problems import BUILDERS
 from scipy.optimize import minimize
 
-from exactcv.certificate import judge_for, relative_gap
-from exactcv.newton import solve_smooth
-from exactcv.problem import Problem
-from exactcv.smooth_losses import SMOOTH_LOSSES
+from exactcv.engine.newton import solve_smooth
+from exactcv.judge.certificate import judge_for, relative_gap
+from exactcv.problem.differentiable import SMOOTH_LOSSES
+from exactcv.problem.problem import Problem
 
 LOSSES = sorted(SMOOTH_LOSSES)
 

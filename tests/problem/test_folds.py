@@ -17,7 +17,7 @@ from sklearn.model_selection import (
 )
 
 from exactcv.exceptions import InputError, InputTypeError
-from exactcv.folds import leave_one_out_folds, make_folds
+from exactcv.problem.folds import leave_one_out_folds, make_folds
 
 Y = np.tile([0, 1], 6)
 X = np.zeros((12, 1))

@@ -13,6 +13,7 @@ import pytest
 from scipy import sparse
 
 import exactcv
+from exactcv.crossval.cross_validate import cross_validate
 from exactcv.exceptions import (
     ExactCVError,
     InputError,
@@ -20,8 +21,7 @@ from exactcv.exceptions import (
     MemoryLimitError,
     UnsupportedError,
 )
-from exactcv.inputs import make_grid, read_labels, read_weights
-from exactcv.validate import cross_validate
+from exactcv.problem.inputs import make_grid, read_labels, read_weights
 
 N = 12
 X = np.random.default_rng(0).normal(size=(N, 2))

@@ -10,18 +10,13 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import pdist
 from sklearn.metrics import pairwise
 
-from exactcv import bandwidth, kernels
-from exactcv.bandwidth import median_gamma
 from exactcv.exceptions import InputError, MemoryLimitError, NotPSDWarning
-from exactcv.kernels import (
-    Kernel,
-    check_psd,
-    gamma_value,
-    kernel_between,
-    kernel_matrix,
-)
-from exactcv.memory import available_memory, check_memory, parse_bytes
-from exactcv.parallel import Workers
+from exactcv.problem import gamma as bandwidth
+from exactcv.problem import kernels
+from exactcv.problem.gamma import median_gamma
+from exactcv.problem.kernels import Kernel, check_psd, gamma_value, kernel_between, kernel_matrix
+from exactcv.runtime.memory import available_memory, check_memory, parse_bytes
+from exactcv.runtime.threads import Workers
 
 
 @pytest.fixture
@@ -113,7 +108,7 @@ def test_weighted_median_survives_a_bracket_that_misses(monkeypatch: pytest.Monk
     rng = np.random.default_rng(0)
     X, weight = rng.normal(size=(400, 2)), rng.uniform(0.1, 2.0, 400)
     expected = median_gamma(X, weight)
-    monkeypatch.setattr("exactcv.bandwidth._bracket", lambda D, weight=None: (0.0, 1e-9))
+    monkeypatch.setattr("exactcv.problem.gamma._bracket", lambda D, weight=None: (0.0, 1e-9))
     assert median_gamma(X, weight) == expected
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from exactcv.methods import REGISTRY
+from exactcv.algorithms import REGISTRY
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 SAME = doctest.OutputChecker().check_output

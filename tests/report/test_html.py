@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import exactcv
-from exactcv.html_report import Page, render
-from exactcv.overview import LeftOutRows, overview
+from exactcv.report.html.page import Page, render
+from exactcv.report.overview import LeftOutRows, overview
 
 X, y = exactcv.datasets.make_mixture(60, 4, random_state=0)
 NASTY = "<script>alert('x')</script> & \"quotes\""

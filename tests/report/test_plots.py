@@ -12,8 +12,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import exactcv
-from exactcv import displays
-from exactcv.overview import LeftOutRows, overview
+from exactcv.report import plots as displays
+from exactcv.report.overview import LeftOutRows, overview
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import exactcv
-from exactcv import NotExactWarning, report
-from exactcv.overview import LeftOutRows, Overview, overview
+from exactcv import NotExactWarning
+from exactcv.report import words as report
+from exactcv.report.overview import LeftOutRows, Overview, overview
 
 
 def make(

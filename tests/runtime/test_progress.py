@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 import exactcv
-from exactcv import progress as module
-from exactcv.ledger import SOLVED, Ledger
-from exactcv.methods import REGISTRY
-from exactcv.methods.base import Support
-from exactcv.parallel import Workers
-from exactcv.problem import Task
-from exactcv.progress import Lines, Progress, RichBar, TextBar, choose_screen
+from exactcv.algorithms import REGISTRY
+from exactcv.algorithms.base import Support
+from exactcv.judge.ledger import SOLVED, Ledger
+from exactcv.problem.problem import Task
+from exactcv.runtime import progress as module
+from exactcv.runtime.progress import Lines, Progress, RichBar, TextBar, choose_screen
+from exactcv.runtime.threads import Workers
 
 Small = tuple[np.ndarray, np.ndarray]
 

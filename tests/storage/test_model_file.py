@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from _damage import DIGEST, sealed, with_header
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -18,23 +17,7 @@ from sklearn.model_selection import StratifiedKFold
 
 import exactcv
 from exactcv.datasets import make_mixture
-from exactcv.files import arrays
-
-DIGEST = 32
-
-
-def sealed(data: bytes) -> bytes:
-    """With the right checksum, as someone would write it who means harm."""
-    return data + hashlib.sha256(data).digest()
-
-
-def with_header(change: Callable[[dict[str, Any]], None], data: bytes) -> bytes:
-    """The same file with another header."""
-    size = int.from_bytes(data[8:16], "little")
-    header = json.loads(data[16 : 16 + size])
-    change(header)
-    text = json.dumps(header).encode()
-    return sealed(data[:8] + len(text).to_bytes(8, "little") + text + data[16 + size : -DIGEST])
+from exactcv.storage import arrays
 
 
 @pytest.fixture(scope="module")

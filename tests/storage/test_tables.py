@@ -14,10 +14,10 @@ import pytest
 from scipy import sparse
 
 import exactcv
-from exactcv.files.preparation import fit_preparation
-from exactcv.files.readers import read_table
-from exactcv.files.table import Table, parse_labels
-from exactcv.files.table_model import as_table
+from exactcv.storage.preparation import fit_preparation
+from exactcv.storage.readers import read_table
+from exactcv.storage.table import Table, parse_labels
+from exactcv.storage.table_model import as_table
 
 Write = Callable[..., Path]
 

@@ -2,9 +2,9 @@
 
     min over c   1/2 c'Kc + sum_i C_i L*_i(-c_i / C_i)      (sum c = 0 with an intercept)
 
-in the notation of ``losses.py``: a row lies either on a segment of its loss (c_i known, u_i free
-between two knots) or at a knot (u_i known, c_i free between two levels).  The state of a row is one
-integer that counts places from left to right in u:
+in the notation of ``problem/losses.py``: a row lies either on a segment of its loss (c_i known, u_i
+free between two knots) or at a knot (u_i known, c_i free between two levels).  The state of a row
+is one integer that counts places from left to right in u:
 
     0: segment 0,  1: knot 0,  2: segment 1,  3: knot 1, ...;   -1: the row takes no part.
 

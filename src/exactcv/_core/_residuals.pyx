@@ -2,7 +2,7 @@
 # cython: cdivision=True, initializedcheck=False
 """The judge's hot loops: h = K c for blocks of nearby solutions, and one pass over each.
 
-Twins in NumPy, in ``reference.py``: ``judge`` is ``tally``, ``intercepts`` is
+Twins in NumPy, in ``reference/residuals.py``: ``judge`` is ``tally``, ``intercepts`` is
 ``intercept.canonical_intercept``, and ``touched_columns`` and ``nearby_values`` bear their names.
 """
 
@@ -52,7 +52,7 @@ def judge(
     """KKT violation, duality gap and primal objective of each solution (one-knot losses).
 
     ``own[k]`` is a row that solution k leaves out beyond those without weight in ``table``, or -1.
-    out[k] = (violation, absolute gap, primal).  See ``certificate.py`` for what they mean.
+    out[k] = (violation, absolute gap, primal).  See ``judge/certificate.py`` for what they mean.
     """
     cdef Py_ssize_t n = coef.shape[1], k, j
     cdef exactcv_tally_t t
@@ -107,7 +107,7 @@ def intercepts(
     double near,
     double[::1] out,
 ):
-    """The intercept that the rule of ``intercept.py`` picks for each solution (one-knot losses)."""
+    """The intercept that the rule picks for each solution (one-knot losses)."""
     cdef Py_ssize_t n = coef.shape[1], k, j
     cdef double low, high
     with nogil:

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 # cython: cdivision=True, initializedcheck=False
-"""Kernel rows on demand, in a memory of fixed size.  Driver: ``rows.py``.
+"""Kernel rows on demand, in a memory of fixed size.  Driver: ``engine/kernel_rows.py``.
 
 A ``RowCache`` serves rows K[i, columns] as contiguous arrays, for a list of columns that can shrink
 (``narrow``) and grow back (``widen``).  Entries come from a matrix or are computed from features,

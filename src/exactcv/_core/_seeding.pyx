@@ -1,6 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 # cython: cdivision=True, initializedcheck=False
-"""Hot loops of the seeds.  Drivers: ``seeding/``.  Twins: ``reference_seeding.py``.
+"""Hot loops of the seeds.
+
+Drivers: ``algorithms/alpha_seeding/``.  Twins: ``reference/seeding.py``.
 
 A seed is a vector over all n rows that must end within its bounds and, with an intercept, add up to
 zero.  SIR is compiled as a whole: its folds can be so small, and their solves so short, that a few
@@ -179,7 +181,7 @@ def sir(
     bint fit_intercept,
     double[::1] seed,
 ):
-    """Fill ``seed``: see ``seeding/sir.py``.  ``coef`` lies within the bounds.
+    """Fill ``seed``: see ``algorithms/alpha_seeding/sir.py``.  ``coef`` lies within the bounds.
 
     Returns the number of kernel values it took.
     """

@@ -1,6 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 # cython: cdivision=True, initializedcheck=False
-"""Sequential minimal optimisation, the compiled loop.  Driver: ``smo.py``.  Twin: ``reference.py``.
+"""Sequential minimal optimisation, the compiled loop.  Driver: ``engine/smo.py``.
+
+Twin: ``reference/residuals.py``.
 
     min over c   1/2 c' K c - t' c    subject to   lower <= c <= upper   (and sum c = 0)
 

@@ -1,7 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 # cython: cdivision=True, initializedcheck=False
-"""Two dual problems of one left-out row, side by side.  Driver: ``stopping/dual_pair.py``.
-Twin: ``reference_stopping.py``.
+"""Two dual problems of one left-out row, side by side.  
+
+Driver: ``algorithms/loo_stopping/dual_pair.py``.
+Twin: ``reference/stopping.py``.
 
     first    max over c   G(c) = t' c - 1/2 c' K  c    subject to  lower <= c <= upper  (sum c = 0)
     second   max over d   H(d) = t' d - 1/2 d' K' d    subject to  lower <= d <= upper

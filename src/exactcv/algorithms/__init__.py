@@ -6,11 +6,11 @@ from collections.abc import Callable
 from importlib import import_module
 
 from ..exceptions import UnsupportedError
-from ..folds import Folds
-from ..inputs import check_choice
-from ..kernels import Kernel
-from ..losses import FloatArray
-from ..problem import OwnModel
+from ..problem.folds import Folds
+from ..problem.inputs import check_choice
+from ..problem.kernels import Kernel
+from ..problem.problem import OwnModel
+from ..types import FloatArray
 from .base import Method, Support
 
 __all__ = [
@@ -42,13 +42,13 @@ def _from_module(name: str, attribute: str = "METHOD") -> Callable[[], Method]:
 
 
 REGISTRY: dict[str, Callable[[], Method]] = {
-    **{name: _from_module("alpha_seeding", name.upper()) for name in _SEEDED},
+    **{name: _from_module("alpha_seeding.method", name.upper()) for name in _SEEDED},
     "consolidated": _from_module("consolidated"),
     "exact": _from_module("exact"),
-    "loo_stopping": _from_module("loo_stopping"),
+    "loo_stopping": _from_module("loo_stopping.method"),
     "magic": _from_module("magic"),
     "least_squares": _from_module("least_squares"),
-    "rank_update": _from_module("rank_update"),
+    "rank_update": _from_module("rank_update.method"),
     "refit": _from_module("refit"),
 }
 
@@ -73,7 +73,7 @@ def get_method(name: str) -> Method:
 
 
 def own_model(name: str, X: FloatArray, y: FloatArray, kernel: Kernel) -> OwnModel | None:
-    """The model of a method that does not solve the one of ``problem.py``, else None."""
+    """The model of a method that does not solve the one of ``problem/problem.py``, else None."""
     make = getattr(get_method(name), "model", None)
     return None if make is None else make(X, y, kernel)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..ledger import Ledger
-from ..parallel import Workers
-from ..problem import Task
+from ..judge.ledger import Ledger
+from ..problem.problem import Task
+from ..runtime.threads import Workers
 
 __all__ = ["Method", "Support"]
 

@@ -1,14 +1,16 @@
 """Method ``consolidated``: leave-one-out with rows fixed for all folds at once (Wang & Yang 2022).
 
 From the solutions at the lambda before, bounds hold for the full data and every fold together
-(``smoothing/bounds.py``): rows in L have c_i = y_i C_i in all of them, rows in R have c_i = 0, and
-only the rows S are left to solve for (Theorem 2.2 without an intercept, Algorithm 1; Theorem 3.5 in
-two stages with one, Algorithm 3).  A row without a coefficient changes nothing when it is left out.
-All other folds are solved as in ``magic`` on inverses of the size of S.
+(``algorithms/finite_smoothing/consolidated_bounds.py``): rows in L have c_i = y_i C_i in all of
+them, rows in R have c_i = 0, and only the rows S are left to solve for (Theorem 2.2 without an
+intercept, Algorithm 1; Theorem 3.5 in two stages with one, Algorithm 3).  A row without a
+coefficient changes nothing when it is left out. All other folds are solved as in ``magic`` on
+inverses of the size of S.
 
 The papers' reduced problem (8) still has the losses of all n rows.  Those of L and R are linear
-around every solution, so here they are replaced by those linear pieces (``smoothing/batch.py``):
-a convex function that is nowhere larger and has the same minimiser, with n_S rows instead of n.
+around every solution, so here they are replaced by those linear pieces
+(``algorithms/finite_smoothing/batch.py``): a convex function that is nowhere larger and has the
+same minimiser, with n_S rows instead of n.
 """
 
 from __future__ import annotations
@@ -21,16 +23,15 @@ import numpy as np
 
 from .. import tolerances
 from ..engine.path import rising
-from ..folds import IntArray
-from ..ledger import Ledger
-from ..losses import FloatArray
-from ..parallel import Workers
-from ..problem import Task
-from ..smoothing.bounds import Previous, bounds_at
-from ..smoothing.count import Count
-from ..smoothing.margin import AllOnMargin
-from ..smoothing.work import FIRST_DELTA, HEADROOM, GridPoint, Reduction, first_values
+from ..judge.ledger import Ledger
+from ..problem.problem import Task
+from ..runtime.threads import Workers
+from ..types import FloatArray, IntArray
 from .base import Support
+from .finite_smoothing.consolidated_bounds import Previous, bounds_at
+from .finite_smoothing.count import Count
+from .finite_smoothing.grid_point import FIRST_DELTA, HEADROOM, GridPoint, Reduction, first_values
+from .finite_smoothing.margin import AllOnMargin
 
 __all__ = ["METHOD", "Consolidated"]
 

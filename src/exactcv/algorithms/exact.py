@@ -21,9 +21,9 @@ from ..engine.blocks import solve_fold
 from ..engine.bounds import Span
 from ..engine.leave_one_out import LeaveOneOut
 from ..engine.path import Point, Tracker, at_knot, full_path, rising
-from ..ledger import Ledger
-from ..parallel import Workers
-from ..problem import Task
+from ..judge.ledger import Ledger
+from ..problem.problem import Task
+from ..runtime.threads import Workers
 from .base import Support
 from .refit import METHOD as REFIT
 

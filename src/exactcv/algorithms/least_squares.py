@@ -4,7 +4,7 @@
 
 is kernel ridge classification, or the least-squares SVM.  One eigendecomposition serves the grid;
 for each C the inverse of the bordered matrix gives the solution without any set of rows
-(``ssvm/least_squares.py``).  Asked for by ``method="least_squares", loss="squared"``; lambdas
+(``least_squares_system.py``).  Asked for by ``method="least_squares", loss="squared"``; lambdas
 convert by C = 1 / (2 n lambda), for the loss 1/2 (y - f)^2.
 """
 
@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from ..folds import IntArray
-from ..kernels import Kernel
-from ..ledger import Ledger
-from ..losses import FloatArray
-from ..parallel import Workers
-from ..problem import Task
-from ..ssvm.least_squares import LeastSquares, SquaredLoss
+from ..judge.ledger import Ledger
+from ..problem.kernels import Kernel
+from ..problem.problem import Task
+from ..runtime.threads import Workers
+from ..types import FloatArray, IntArray
 from .base import Support
+from .least_squares_system import LeastSquares, SquaredLoss
 
 __all__ = ["METHOD", "LeastSquaresFolds"]
 

@@ -24,13 +24,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import eigh
 
-from ..folds import IntArray
-from ..losses import FloatArray
-from ..problem import row_weights
+from ..problem.problem import row_weights
+from ..types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from ..certificate import Judge
-    from ..problem import Problem
+    from ..judge.certificate import Judge
+    from ..problem.problem import Problem
 
 __all__ = ["LeastSquares", "SquaredJudge", "SquaredLoss"]
 

@@ -4,10 +4,11 @@ A row that is left out keeps its place with label 0 (Lemma 1; several rows, Lemm
 then a problem over the same rows and the same kernel matrix, and one factorisation for each
 (lambda, delta) serves the full data and all folds.  They advance together as columns of a matrix.
 
-- Hinge: exact finite smoothing (``smoothing/finite.py``): accelerated proximal gradient for
-  delta, delta / 8, ..., projection and KKT check (Algorithm 1, Lemmas 3 and 4), after the early
-  check that all rows lie on the margin (``smoothing/margin.py``).
-- Squared hinge and logistic (Algorithm 2): the loss is smooth already (``smoothing/smooth.py``).
+- Hinge: exact finite smoothing (``algorithms/finite_smoothing/levels.py``): accelerated proximal
+  gradient for delta, delta / 8, ..., projection and KKT check (Algorithm 1, Lemmas 3 and 4), after
+  the early check that all rows lie on the margin (``algorithms/finite_smoothing/margin.py``).
+- Squared hinge and logistic (Algorithm 2): the loss is smooth already
+  (``algorithms/finite_smoothing/differentiable_columns.py``).
 
 The paper leaves the intercept out; here it is part of the shared inverse.  What does not converge
 goes to the solver of ``refit``, from where it stands, and is counted as fallback.
@@ -21,21 +22,19 @@ from typing import Any
 
 import numpy as np
 
-from .. import ledger as entries
 from .. import tolerances
 from ..engine.path import rising
-from ..folds import IntArray
-from ..ledger import Ledger
-from ..losses import FloatArray
-from ..parallel import Workers
-from ..problem import Task
-from ..smooth_losses import SmoothLoss
-from ..smoothing.batch import Mask, SharedInverse
-from ..smoothing.count import Count
-from ..smoothing.finite import Effort
-from ..smoothing.margin import AllOnMargin
-from ..smoothing.smooth import solve_smooth_columns
-from ..smoothing.work import (
+from ..judge import ledger as entries
+from ..judge.ledger import Ledger
+from ..problem.differentiable import SmoothLoss
+from ..problem.problem import Task
+from ..runtime.threads import Workers
+from ..types import FloatArray, IntArray
+from .base import Support
+from .finite_smoothing.batch import Mask, SharedInverse
+from .finite_smoothing.count import Count
+from .finite_smoothing.differentiable_columns import solve_smooth_columns
+from .finite_smoothing.grid_point import (
     FIRST_DELTA,
     HEADROOM,
     GridPoint,
@@ -44,7 +43,8 @@ from ..smoothing.work import (
     first_values,
     refit_from,
 )
-from .base import Support
+from .finite_smoothing.levels import Effort
+from .finite_smoothing.margin import AllOnMargin
 
 __all__ = ["METHOD", "Magic", "one_path"]
 

@@ -1,9 +1,9 @@
 """Method ``refit``: every fold from scratch, the ordinary way.
 
 For each C of the grid, for the full data and for each fold, a cold-started working-set solver
-(``smo.py``; Fan, Chen & Lin 2005) over the shared kernel matrix; for smooth losses damped Newton
-(``newton.py``).  No fold is skipped and nothing is
-carried over from one problem to the next: this is the brute-force oracle of the other methods.
+(``engine/smo.py``; Fan, Chen & Lin 2005) over the shared kernel matrix; for smooth losses damped
+Newton (``engine/newton.py``).  No fold is skipped and nothing is carried over from one problem to
+the next: this is the brute-force oracle of the other methods.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ..folds import IntArray
-from ..ledger import Ledger
-from ..losses import FloatArray
-from ..newton import solve_smooth
-from ..parallel import Workers
-from ..problem import Task
-from ..smo import solve_hinge
-from ..smooth_losses import SmoothLoss
+from ..engine.newton import solve_smooth
+from ..engine.smo import solve_hinge
+from ..judge.ledger import Ledger
+from ..problem.differentiable import SmoothLoss
+from ..problem.problem import Task
+from ..runtime.threads import Workers
+from ..types import FloatArray, IntArray
 from .base import Support
 
 __all__ = ["METHOD", "Refit"]

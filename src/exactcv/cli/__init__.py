@@ -1,1 +1,1 @@
-"""What the commands of ``exactcv`` do; ``cli.py`` has their options."""
+"""The command line; ``main.py`` has the options, one module each does what a command says."""

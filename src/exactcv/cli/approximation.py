@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..exceptions import InputError, MemoryLimitError, UnsupportedError
-from ..memory import matrix_size, shortage
+from ..runtime.memory import matrix_size, shortage
 from .settings import TuneSettings
 
 __all__ = ["DEFAULT_COMPONENTS", "Choice", "choose_kernel"]

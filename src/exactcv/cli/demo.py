@@ -9,13 +9,13 @@ from time import perf_counter
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from .. import report
+from ..crossval.cross_validate import cross_validate
+from ..crossval.result import CVResult
 from ..datasets import load_breast_cancer
-from ..files.atomic import make_folder, write_bytes
-from ..kernels import Kernel, kernel_matrix
-from ..losses import FloatArray
-from ..result import CVResult
-from ..validate import cross_validate
+from ..problem.kernels import Kernel, kernel_matrix
+from ..report import words as report
+from ..storage.atomic import make_folder, write_bytes
+from ..types import FloatArray
 
 __all__ = ["demo", "estimate_refits"]
 
@@ -54,7 +54,7 @@ def demo(
 
 def _write(result: CVResult, out: Path) -> list[Path]:
     """The report, and the curve if it can be drawn."""
-    from ..html_report import Page, render
+    from ..report.html.page import Page, render
     from .results import curve_png
 
     make_folder(out)

@@ -1,8 +1,8 @@
 """The command line: ``exactcv tune``, ``predict``, ``demo`` and ``methods``.
 
-Options are declared here; what the commands do is in ``commands/``, imported when a command runs so
-that ``--help`` answers at once.  Exit status: 0 done, 1 an error (one line, no traceback), 2 wrong
-usage, 130 interrupted.
+Options are declared here; what the commands do is in the modules beside this one, imported when a
+command runs so that ``--help`` answers at once.  Exit status: 0 done, 1 an error (one line, no
+traceback), 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, TextIO
 
 import click
 
-from . import __version__
-from .exceptions import ExactCVError
-from .methods import methods
+from .. import __version__
+from ..algorithms import methods
+from ..exceptions import ExactCVError
 
 __all__ = ["main"]
 
@@ -255,9 +255,9 @@ def tune(
     text columns become one column of 0 and 1 for each level. With --out the folder gets
     model.exactcv, cv.csv, predictions.csv (left-out values), curve.png, report.html and run.json.
     """
-    from .commands.settings import TuneSettings
-    from .commands.tune import tune as run
-    from .memory import parse_bytes
+    from ..runtime.memory import parse_bytes
+    from .settings import TuneSettings
+    from .tune import tune as run
 
     settings = TuneSettings(**options)
     try:
@@ -317,7 +317,7 @@ def predict(
     Columns are found by name, in any order; missing and unexpected ones are refused. If FILE has
     the target too, the error is printed.
     """
-    from .commands.predict import predict as run
+    from .predict import predict as run
 
     run(
         model,
@@ -345,7 +345,7 @@ def predict(
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def demo(output: str, method: str, out: Path | None, n_jobs: int, quiet: bool) -> None:
     """Leave-one-out over 50 lambdas on a bundled data set, and what refits would cost."""
-    from .commands.demo import demo as run
+    from .demo import demo as run
 
     run(method=method, output=output, n_jobs=n_jobs, progress=not quiet, out=out, say=click.echo)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ..exceptions import InputError
-from ..files.atomic import write_text
-from ..files.model import load_model
-from ..files.readers import read_table
-from ..files.table import Table, parse_labels
-from ..files.table_model import TableModel
+from ..storage.atomic import write_text
+from ..storage.model_file import load_model
+from ..storage.readers import read_table
+from ..storage.table import Table, parse_labels
+from ..storage.table_model import TableModel
 from . import results
 
 __all__ = ["predict"]

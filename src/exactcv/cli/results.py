@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..losses import FloatArray
-from ..presentation import Presented
-from ..scoring import probabilities
-from ..svc_cv import SVCCV
+from ..crossval.scoring import probabilities
+from ..estimators.svc_cv import SVCCV
+from ..report.presentation import Presented
+from ..types import FloatArray
 
 __all__ = ["curve_png", "cv_csv", "left_out_csv", "prediction_rows", "to_csv"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..bandwidth import GAMMA_RULES
 from ..exceptions import InputError
+from ..problem.gamma import GAMMA_RULES
 
 __all__ = [
     "DEFAULT_CS",
@@ -31,7 +31,7 @@ MOST_POINTS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class TuneSettings:
-    """What the user asked for, as it was written; see ``cli.py`` for the meaning of each."""
+    """What the user asked for, as it was written; see ``main.py`` for the meaning of each."""
 
     target: str
     format: str | None = None
@@ -96,7 +96,7 @@ class TuneSettings:
 
     def check(self) -> None:
         """Refuse what makes no sense whatever the data are."""
-        from ..scoring import read_scoring
+        from ..crossval.scoring import read_scoring
 
         self.folds()
         self.grid()
@@ -113,7 +113,7 @@ class TuneSettings:
 
     def approx_conflict(self, approx: str) -> str | None:
         """What an approximate kernel does not go with, whatever the data are."""
-        from ..approx.features import RANDOM_FEATURE_KERNELS
+        from ..lowrank.features import RANDOM_FEATURE_KERNELS
 
         if approx == "rff" and self.kernel not in RANDOM_FEATURE_KERNELS:
             return (

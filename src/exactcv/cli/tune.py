@@ -13,22 +13,23 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.model_selection import StratifiedKFold
 
-from .. import html_report, report
-from ..approx.driver import GAMMA_ROWS
-from ..approx.sampling import smallest_keys
+from ..crossval.lowrank import GAMMA_ROWS
+from ..estimators.svc_cv import SVCCV
 from ..exceptions import InputError, Interrupted
-from ..files.atomic import write_bytes, write_text
-from ..files.model import save_model
-from ..files.preparation import Preparation, fit_preparation
-from ..files.readers import digest, read_table
-from ..files.table import Table, parse_labels
-from ..files.table_model import TableModel
-from ..kernels import Kernel, gamma_value
-from ..losses import FloatArray
-from ..svc_cv import SVCCV
+from ..lowrank.rows.sampling import smallest_keys
+from ..problem.kernels import Kernel, gamma_value
+from ..report import words as report
+from ..report.html import page as html_report
+from ..storage.atomic import write_bytes, write_text
+from ..storage.model_file import save_model
+from ..storage.preparation import Preparation, fit_preparation
+from ..storage.readers import digest, read_table
+from ..storage.run_folder import RunFolder, describe, settings_in
+from ..storage.table import Table, parse_labels
+from ..storage.table_model import TableModel
+from ..types import FloatArray
 from . import results
 from .approximation import Choice, choose_kernel
-from .folder import RunFolder, describe, settings_in
 from .settings import TuneSettings, around, parse_class_weight
 
 __all__ = ["Loaded", "load", "tune"]

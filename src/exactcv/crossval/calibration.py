@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from .losses import FloatArray
+from ..types import FloatArray
 
 __all__ = ["Sigmoid", "couple", "fit_sigmoid"]
 

@@ -7,17 +7,17 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from . import inputs
-from .certificate import Certificate, warn_if_short
-from .exceptions import Interrupted, UnsupportedError
-from .kernels import KernelFunction, check_psd, kernel_matrix
-from .ledger import Ledger
-from .methods import check_loss, check_output, check_support, get_method, own_model
-from .parallel import Workers
-from .problem import Problem, Task
-from .progress import Progress, following
+from ..algorithms import check_loss, check_output, check_support, get_method, own_model
+from ..exceptions import Interrupted, UnsupportedError
+from ..judge.certificate import Certificate, warn_if_short
+from ..judge.ledger import Ledger
+from ..problem import inputs
+from ..problem.differentiable import LOSS_BY_NAME
+from ..problem.kernels import KernelFunction, check_psd, kernel_matrix
+from ..problem.problem import Problem, Task
+from ..runtime.progress import Progress, following
+from ..runtime.threads import Workers
 from .result import CVResult, make_result
-from .smooth_losses import LOSS_BY_NAME
 
 __all__ = ["check_options", "cross_validate"]
 
@@ -164,7 +164,7 @@ def cross_validate(
     if not isinstance(progress, Progress):
         inputs.check_flag("progress", progress)
     if approx is not None:
-        from .approx.driver import approximate_cross_validate
+        from .lowrank import approximate_cross_validate
 
         return approximate_cross_validate(
             X,

@@ -1,16 +1,18 @@
 """``cross_validate(..., approx=...)``: cross-validation with an approximate kernel.
 
-The kernel is replaced by m features z(x) (``features.py``); what is left is a linear SVM,
+The kernel is replaced by m features z(x) (``lowrank/features.py``); what is left is a linear SVM,
 
     min over w, b   1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i (w'z_i + b)),
 
 problems (40) and (41) of the consolidated-CV paper.  Everything from here on is exact for that
 problem, and certified:
 
-1. ``solver.py`` finds the full-data solutions, a few passes over the rows for the whole grid.
-2. Leave-one-out (``curves.py``): ``verdict.py`` settles most labels by proof in one pass,
-   ``leave_one_out.py`` solves the rest near the full-data solution.  What even that cannot settle
-   is solved over all rows, as are the folds of any other scheme, from the full-data solution.
+1. ``lowrank/solver.py`` finds the full-data solutions, a few passes over the rows for the whole
+   grid.
+2. Leave-one-out (``lowrank/curves.py``): ``lowrank/verdict.py`` settles most labels by proof in one
+   pass, ``lowrank/small/leave_out.py`` solves the rest near the full-data solution.  What even that
+   cannot settle is solved over all rows, as are the folds of any other scheme, from the full-data
+   solution.
 """
 
 from __future__ import annotations
@@ -24,27 +26,27 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .. import inputs
-from ..certificate import Certificate, warn_if_short
 from ..exceptions import InputError, Interrupted, UnsupportedError
-from ..folds import Folds, IntArray
-from ..kernels import Kernel, gamma_value
-from ..losses import FloatArray
-from ..memory import available_memory, parse_bytes, readable
-from ..parallel import Workers
-from ..problem import Grid
-from ..progress import Run, following
-from ..result import CVResult, by_row, choose, standard_error
-from .curves import Curves, fold_curves, leave_one_out_curves
-from .distributed import DaskRows, DaskRunner, active_client, as_local
-from .features import FeatureMap, features_of, make_feature_map
-from .options import Options
-from .reduced import FREE
-from .runner import LocalRunner, scratch_array
-from .sampling import smallest_keys
-from .solver import LARGEST, Runner, Sample, Solved, Solver
-from .sources import ArrayRows, RowSource, open_source
-from .verdict import Farthest, Spread
+from ..judge.certificate import Certificate, warn_if_short
+from ..lowrank.curves import Curves, fold_curves, leave_one_out_curves
+from ..lowrank.features import FeatureMap, features_of, make_feature_map
+from ..lowrank.options import Options
+from ..lowrank.passes.distributed import DaskRows, DaskRunner, active_client, as_local
+from ..lowrank.passes.local import LocalRunner, scratch_array
+from ..lowrank.rows.sampling import smallest_keys
+from ..lowrank.rows.sources import ArrayRows, RowSource, open_source
+from ..lowrank.small.reduced import FREE
+from ..lowrank.solver import LARGEST, Runner, Sample, Solved, Solver
+from ..lowrank.verdict import Farthest, Spread
+from ..problem import inputs
+from ..problem.folds import Folds
+from ..problem.kernels import Kernel, gamma_value
+from ..problem.problem import Grid
+from ..runtime.memory import available_memory, parse_bytes, readable
+from ..runtime.progress import Run, following
+from ..runtime.threads import Workers
+from ..types import FloatArray, IntArray
+from .result import CVResult, by_row, choose, standard_error
 
 __all__ = ["approximate_cross_validate"]
 

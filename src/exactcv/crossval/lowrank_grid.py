@@ -9,8 +9,8 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from ..exceptions import InputError
-from ..inputs import check_method_options
-from ..result import CVResult
+from ..problem.inputs import check_method_options
+from .result import CVResult
 
 __all__ = ["cross_validate_grid"]
 
@@ -71,7 +71,7 @@ def cross_validate_grid(
 def _run(
     X: Any, y: Any, gamma: Any, state: Any, approx: str, inner: dict[str, Any], options: Any
 ) -> CVResult:
-    from ..validate import cross_validate
+    from .cross_validate import cross_validate
 
     return cross_validate(
         X, y, gamma=gamma, random_state=state, approx=approx, method_options=inner, **options

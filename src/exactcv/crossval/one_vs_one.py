@@ -29,16 +29,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .certificate import Certificate
-from .folds import Folds, IntArray
-from .ledger import HOW, Ledger
-from .losses import FloatArray
-from .methods import get_method
-from .parallel import Workers
-from .problem import Grid, Guests, OwnModel, Problem, Task
+from ..algorithms import get_method
+from ..judge.certificate import Certificate
+from ..judge.ledger import HOW, Ledger
+from ..problem.differentiable import LOSS_BY_NAME
+from ..problem.folds import Folds
+from ..problem.problem import Grid, Guests, OwnModel, Problem, Task
+from ..runtime.threads import Workers
+from ..tolerances import TIE
+from ..types import BoolArray, FloatArray, IntArray
 from .result import share_at_bound
-from .smooth_losses import LOSS_BY_NAME
-from .tolerances import TIE
 
 __all__ = [
     "ManyClasses",
@@ -50,8 +50,6 @@ __all__ = [
     "ovr_columns",
     "votes_of",
 ]
-
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class ManyClasses:
     folds, grid : Folds, Grid
         Of all rows.
     method, loss, fit_intercept, psd, tol, want_decision, options :
-        As in ``problem.py``.
+        As in ``problem/problem.py``.
     own_model : callable or None
         ``(rows, signs) -> OwnModel | None``, for methods that bring their own model.
     ties_are_wrong : bool

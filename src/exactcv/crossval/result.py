@@ -8,22 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .certificate import Certificate
-from .exceptions import MissingExtraError
-from .folds import Folds, IntArray
-from .ledger import Ledger
-from .losses import FloatArray
-from .overview import Overview, of_result
-from .presentation import Presented
-from .problem import Task
-from .tolerances import AT_BOUND, TIE
+from ..exceptions import MissingExtraError
+from ..judge.certificate import Certificate
+from ..judge.ledger import Ledger
+from ..problem.folds import Folds
+from ..problem.problem import Task
+from ..report.overview import Overview, of_result
+from ..report.presentation import Presented
+from ..tolerances import AT_BOUND, TIE
+from ..types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["CVResult", "by_row", "choose", "make_result", "share_at_bound", "standard_error"]
-
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring, get_scorer
 
+from ..exceptions import InputError, InputTypeError
+from ..tolerances import TIE
+from ..types import FloatArray, IntArray
 from .calibration import Sigmoid, couple, fit_sigmoid
-from .exceptions import InputError, InputTypeError
-from .folds import IntArray
-from .losses import FloatArray
 from .one_vs_one import ovo_columns, ovr_columns
-from .tolerances import TIE
 
 __all__ = [
     "LeftOut",

@@ -12,16 +12,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .certificate import Certificate
-from .exceptions import Interrupted
-from .folds import Folds, IntArray
-from .kernels import Kernel, check_psd, gamma_value, kernel_matrix
-from .losses import FloatArray
-from .methods import own_model
+from ..algorithms import own_model
+from ..exceptions import Interrupted
+from ..judge.certificate import Certificate
+from ..problem.folds import Folds
+from ..problem.kernels import Kernel, check_psd, gamma_value, kernel_matrix
+from ..problem.problem import Grid, OwnModel
+from ..runtime.progress import Run, following, job
+from ..runtime.threads import Workers
+from ..types import FloatArray, IntArray
 from .one_vs_one import ManyClasses, PairFit, PairResults, cross_validate_pairs
-from .parallel import Workers
-from .problem import Grid, OwnModel
-from .progress import Run, following, job
 from .result import standard_error
 from .scoring import LeftOut, Scorer, jackknife_se
 

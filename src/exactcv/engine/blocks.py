@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import ledger as entries
 from .. import tolerances
-from ..ledger import Ledger
-from ..problem import Task
+from ..judge import ledger as entries
+from ..judge.ledger import Ledger
+from ..problem.problem import Task
 from .path import Point, StateArray, Tracker, rising, states_of
 
 __all__ = ["solve_fold"]

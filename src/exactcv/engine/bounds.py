@@ -32,9 +32,8 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from .._core._bounds import walk
-from ..folds import IntArray
-from ..losses import FloatArray
-from ..problem import Problem
+from ..problem.problem import Problem
+from ..types import FloatArray, IntArray
 from .path import StateArray
 
 __all__ = ["Reach", "Span", "labels_proved", "reach"]

@@ -19,12 +19,11 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from ._core._rows import KERNEL_CODES, RowCache
-from .exceptions import InputError, UnsupportedError
-from .folds import IntArray
-from .kernels import Kernel
-from .losses import FloatArray
-from .memory import parse_bytes
+from .._core._rows import KERNEL_CODES, RowCache
+from ..exceptions import InputError, UnsupportedError
+from ..problem.kernels import Kernel
+from ..runtime.memory import parse_bytes
+from ..types import FloatArray, IntArray
 
 __all__ = ["CachedRows", "MatrixRows", "RowSource", "as_rows"]
 

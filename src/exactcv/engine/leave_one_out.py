@@ -16,15 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from .. import ledger as entries
 from .. import tolerances
 from .._core._leave_out import LeaveOut, Outcome
-from ..certificate import implied_accuracy
-from ..folds import IntArray
-from ..ledger import Ledger
-from ..losses import FloatArray
-from ..parallel import Cancelled
-from ..problem import Problem, Task
+from ..judge import ledger as entries
+from ..judge.certificate import implied_accuracy
+from ..judge.ledger import Ledger
+from ..problem.problem import Problem, Task
+from ..runtime.threads import Cancelled
+from ..types import FloatArray, IntArray
 from .bounds import Reach, Span, labels_proved, reach
 from .path import Point, StateArray, Tracker, at_knot
 from .shares import Leaving, Shares, bordered_inverse, scale_of

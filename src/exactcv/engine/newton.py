@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from .folds import IntArray
-from .losses import FloatArray
-from .parallel import Cancelled
-from .smooth_losses import SmoothLoss
+from ..problem.differentiable import SmoothLoss
+from ..runtime.threads import Cancelled
+from ..types import FloatArray, IntArray
 
 __all__ = ["SmoothSolution", "solve_smooth"]
 

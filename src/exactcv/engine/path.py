@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from .._core._active_set import ActiveSet, Status
-from ..folds import IntArray
-from ..losses import FloatArray
-from ..parallel import Cancelled
-from ..problem import Problem
-from ..smo import solve, solve_hinge
+from ..problem.problem import Problem
+from ..runtime.threads import Cancelled
+from ..types import FloatArray, IntArray
+from .smo import solve, solve_hinge
 
 __all__ = ["Point", "StateArray", "Tracker", "full_path", "initial_states"]
 

@@ -44,8 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import tolerances
-from ..folds import IntArray
-from ..losses import FloatArray
+from ..types import FloatArray, IntArray
 
 __all__ = ["Leaving", "Shares", "bordered_inverse"]
 

@@ -11,7 +11,7 @@ free coefficients at once (a Newton step in their subspace), moves to the first 
 repeats.  That also brings the answer from the solver's tolerance down to rounding.  With
 ``polish=False`` it is left out: plain SMO, that stops where LIBSVM does.
 
-Rows of K come from a row source (``rows.py``): a matrix, or features behind a cache.
+Rows of K come from a row source (``kernel_rows.py``): a matrix, or features behind a cache.
 
 e = t - K c throughout: the intercept each row would like.
 """
@@ -24,16 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from . import tolerances
-from ._core import _smo
-from ._core._rows import RowCache
-from .exceptions import InputError
-from .folds import IntArray
-from .intercept import canonical_intercept
-from .losses import FloatArray, PiecewiseLinear
-from .parallel import Cancelled
-from .problem import Problem
-from .rows import RowSource, as_rows
+from .. import tolerances
+from .._core import _smo
+from .._core._rows import RowCache
+from ..exceptions import InputError
+from ..judge.intercept import canonical_intercept
+from ..problem.losses import PiecewiseLinear
+from ..problem.problem import Problem
+from ..runtime.threads import Cancelled
+from ..types import FloatArray, IntArray
+from .kernel_rows import RowSource, as_rows
 
 __all__ = ["Known", "Solution", "solve", "solve_hinge"]
 

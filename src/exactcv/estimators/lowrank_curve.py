@@ -13,23 +13,23 @@ from numpy.typing import NDArray
 from sklearn.model_selection import LeaveOneOut
 from sklearn.utils import check_random_state
 
-from .. import inputs
-from ..certificate import Certificate
+from ..crossval.result import CVResult
+from ..crossval.tuning import choose, error_and_se, smallest_within
 from ..exceptions import InputError, NotPSDWarning
-from ..folds import Folds
-from ..losses import FloatArray
-from ..overview import LeftOutRows, Overview, of_result
-from ..progress import Progress
-from ..result import CVResult
-from ..tuning import choose, error_and_se, smallest_within
-from .distributed import as_local
-from .features import FeatureMap
-from .kept import keep_rows
-from .options import Options
-from .sources import ArrayRows, RowSource, open_source
+from ..judge.certificate import Certificate
+from ..lowrank.features import FeatureMap
+from ..lowrank.options import Options
+from ..lowrank.passes.distributed import as_local
+from ..lowrank.rows.kept import keep_rows
+from ..lowrank.rows.sources import ArrayRows, RowSource, open_source
+from ..problem import inputs
+from ..problem.folds import Folds
+from ..report.overview import LeftOutRows, Overview, of_result
+from ..runtime.progress import Progress
+from ..types import FloatArray
 
 if TYPE_CHECKING:
-    from ..svc_cv import SVCCV
+    from .svc_cv import SVCCV
 
 __all__ = ["ApproxCurve", "Rows", "curve", "left_out_values"]
 
@@ -253,7 +253,7 @@ def _run(
     output: str,
     progress: bool | Progress,
 ) -> CVResult:
-    from ..validate import cross_validate
+    from ..crossval.cross_validate import cross_validate
 
     return cross_validate(
         rows.source,

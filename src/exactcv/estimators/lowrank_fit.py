@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from ..certificate import Certificate
+from ..crossval.scoring import fit_sigmoids
+from ..crossval.tuning import choose
 from ..exceptions import InputError, Interrupted, UnsupportedError
-from ..losses import FloatArray
-from ..overview import Overview, beside
-from ..progress import Progress, job
-from ..scoring import fit_sigmoids
-from ..tuning import choose
-from .kept import KeptRows
-from .options import Options
-from .parquet import ParquetRows
-from .sources import RowSource
-from .tuning import ApproxCurve, Rows, curve, left_out_values
+from ..judge.certificate import Certificate
+from ..lowrank.options import Options
+from ..lowrank.rows.kept import KeptRows
+from ..lowrank.rows.parquet import ParquetRows
+from ..lowrank.rows.sources import RowSource
+from ..report.overview import Overview, beside
+from ..runtime.progress import Progress, job
+from ..types import FloatArray
+from .lowrank_curve import ApproxCurve, Rows, curve, left_out_values
 
 if TYPE_CHECKING:
-    from ..svc_cv import SVCCV
+    from .svc_cv import SVCCV
 
 __all__ = ["decision_values", "fit_approximately", "values_of_file"]
 

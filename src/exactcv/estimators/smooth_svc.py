@@ -11,12 +11,12 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import inputs
-from .exceptions import InputError, NotExactWarning
-from .kernels import Kernel, kernel_between, kernel_matrix
-from .losses import FloatArray
-from .ssvm.model import make_design
-from .ssvm.newton import ROUGH, STRATEGIES, fit
+from ..algorithms.rank_update.design import make_design
+from ..algorithms.rank_update.newton_armijo import ROUGH, STRATEGIES, fit
+from ..exceptions import InputError, NotExactWarning
+from ..problem import inputs
+from ..problem.kernels import Kernel, kernel_between, kernel_matrix
+from ..types import FloatArray
 
 __all__ = ["SmoothSVC"]
 

@@ -13,9 +13,8 @@ from itertools import combinations
 
 import numpy as np
 
-from .folds import IntArray
-from .losses import FloatArray
-from .one_vs_one import PairFit
+from ..crossval.one_vs_one import PairFit
+from ..types import FloatArray, IntArray
 
 __all__ = ["Layout", "layout", "pair_decisions"]
 

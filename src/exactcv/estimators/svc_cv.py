@@ -23,22 +23,29 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import inputs
-from .certificate import warn_if_short
-from .exceptions import InputError, InputTypeError, Interrupted
-from .folds import Folds, make_folds
-from .kernels import Kernel, kernel_between
-from .losses import FloatArray
-from .memory import check_memory
-from .methods import check_loss, check_support, get_method
-from .one_vs_one import most_votes, ovo_columns, votes_of
-from .overview import LeftOutRows, Overview, of_tuned
-from .parallel import Workers
-from .presentation import Presented
-from .scoring import Scorer, fit_sigmoids, probabilities, read_scoring, shaped, warn_of_weights
+from ..algorithms import check_loss, check_support, get_method
+from ..crossval.cross_validate import check_options
+from ..crossval.one_vs_one import most_votes, ovo_columns, votes_of
+from ..crossval.scoring import (
+    Scorer,
+    fit_sigmoids,
+    probabilities,
+    read_scoring,
+    shaped,
+    warn_of_weights,
+)
+from ..crossval.tuning import Curve, Store, Tuned, Tuning, count_by_weight
+from ..exceptions import InputError, InputTypeError, Interrupted
+from ..judge.certificate import warn_if_short
+from ..problem import inputs
+from ..problem.folds import Folds, make_folds
+from ..problem.kernels import Kernel, kernel_between
+from ..report.overview import LeftOutRows, Overview, of_tuned
+from ..report.presentation import Presented
+from ..runtime.memory import check_memory
+from ..runtime.threads import Workers
+from ..types import FloatArray
 from .sv_layout import layout, pair_decisions
-from .tuning import Curve, Store, Tuned, Tuning, count_by_weight
-from .validate import check_options
 
 __all__ = ["SVCCV"]
 
@@ -261,7 +268,7 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any]
     ) -> SVCCV:
         """Features instead of a kernel matrix; X may be a file or a Dask collection."""
-        from .approx.estimator import fit_approximately
+        from .lowrank_fit import fit_approximately
 
         if params:
             raise InputTypeError(f"with approx, fit() does not take {sorted(params)}")
@@ -516,7 +523,7 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         """(m, P), positive for the second class of each pair."""
         check_is_fitted(self)
         if isinstance(X, (str, os.PathLike)) and hasattr(self, "weights_"):
-            from .approx.estimator import values_of_file
+            from .lowrank_fit import values_of_file
 
             return values_of_file(self, X)
         inputs.refuse_path(X)
@@ -527,7 +534,7 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         except ValueError as error:
             raise InputError(str(error)) from error
         if hasattr(self, "weights_"):
-            from .approx.estimator import decision_values
+            from .lowrank_fit import decision_values
 
             return decision_values(self, X)
         model = (self.dual_coef_, self.n_support_, self.intercept_)

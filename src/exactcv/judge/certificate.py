@@ -47,15 +47,16 @@ from typing import Protocol
 
 import numpy as np
 
-from . import tolerances
-from ._core import _residuals, reference
-from .exceptions import NotExactWarning
-from .folds import IntArray
+from .. import tolerances
+from .._core import _residuals
+from .._core.reference import residuals as reference
+from ..exceptions import NotExactWarning
+from ..problem.differentiable import SmoothLoss
+from ..problem.losses import PiecewiseLinear
+from ..problem.problem import Problem, row_weights
+from ..types import FloatArray, IntArray
+from .differentiable import SmoothJudge
 from .intercept import canonical_intercept
-from .losses import FloatArray, PiecewiseLinear
-from .problem import Problem, row_weights
-from .smooth_judge import SmoothJudge
-from .smooth_losses import SmoothLoss
 
 __all__ = [
     "Certificate",

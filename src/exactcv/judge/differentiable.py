@@ -19,10 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .folds import IntArray
-from .losses import FloatArray
-from .problem import row_weights
-from .smooth_losses import SmoothLoss
+from ..problem.differentiable import SmoothLoss
+from ..problem.problem import row_weights
+from ..types import FloatArray, IntArray
 
 __all__ = ["SmoothJudge"]
 

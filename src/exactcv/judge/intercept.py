@@ -16,8 +16,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from . import tolerances
-from .losses import FloatArray, PiecewiseLinear
+from .. import tolerances
+from ..problem.losses import PiecewiseLinear
+from ..types import FloatArray
 
 __all__ = ["canonical_intercept", "intercept_limits"]
 

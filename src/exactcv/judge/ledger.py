@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import tolerances
-from ._core import _residuals
+from .. import tolerances
+from .._core import _residuals
+from ..problem.problem import Task
+from ..types import FloatArray, IntArray
 from .certificate import Certificate, judge_for, relative_gap
-from .folds import IntArray
-from .losses import FloatArray
-from .problem import Task
 
 __all__ = ["FALLBACK", "HOW", "PROVED", "SOLVED", "UNCHANGED", "Ledger"]
 

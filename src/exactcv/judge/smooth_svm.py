@@ -7,8 +7,9 @@ With f = h + b, h = K coef, and e_i = c w_i y_i (1 - y_i f_i)_+  (zero for rows 
 - linear, w = X' coef:  g = X' (coef - e), and rows that take no part must have coef_i = 0;
 - g_b = b - sum e, or b where there is no intercept.
 
-**kkt** is ||g|| / max(1, ||theta||).  The objective (``model.py``) is strongly convex with constant
-1, so P - P* <= ||g||^2 / 2: that is the **gap**, and ||theta - theta*|| <= ||g||.
+**kkt** is ||g|| / max(1, ||theta||).  The objective (``algorithms/rank_update/design.py``) is
+strongly convex with constant 1, so P - P* <= ||g||^2 / 2: that is the **gap**, and ||theta -
+theta*|| <= ||g||.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..folds import IntArray
-from ..losses import FloatArray
-from ..problem import row_weights
-from .model import SmoothHinge
+from ..algorithms.rank_update.design import SmoothHinge
+from ..problem.problem import row_weights
+from ..types import FloatArray, IntArray
 
 __all__ = ["SmoothSVMJudge"]
 

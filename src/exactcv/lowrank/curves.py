@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import ledger as entries
 from .. import tolerances
-from ..folds import Folds, IntArray
-from ..losses import FloatArray
-from ..problem import Grid
-from .leave_one_out import LeaveOut, Outcome
-from .reduced import FREE
+from ..judge import ledger as entries
+from ..problem.folds import Folds
+from ..problem.problem import Grid
+from ..types import FloatArray, IntArray
+from .passes.sweep import Chunk
+from .small.leave_out import LeaveOut, Outcome
+from .small.reduced import FREE
 from .solver import Column, Solved, Solver
-from .sweep import Chunk
 from .verdict import Limits, Spread, Verdict, limits_of, settled_near, verdict
 
 __all__ = ["Curves", "fold_curves", "leave_one_out_curves"]

@@ -28,8 +28,8 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from ..exceptions import InputError, NotPSDWarning, UnsupportedError
-from ..kernels import Kernel, overflow_error
-from ..losses import FloatArray
+from ..problem.kernels import Kernel, overflow_error
+from ..types import FloatArray
 
 __all__ = [
     "FeatureMap",

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import inputs
 from ..exceptions import InputError, InputTypeError, UnsupportedError
-from .runner import STORES
+from ..problem import inputs
+from .passes.local import STORES
 
 __all__ = ["Options"]
 

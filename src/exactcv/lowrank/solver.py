@@ -1,23 +1,23 @@
 """Many training problems over the same rows, in few passes.
 
-Every problem (a *column*, see ``sweep.py``) is solved in rounds.  A round is one pass over all rows
-for all open columns together, and one small problem for each:
+Every problem (a *column*, see ``lowrank/passes/sweep.py``) is solved in rounds.  A round is one
+pass over all rows for all open columns together, and one small problem for each:
 
 1. *Pass* at the present guess theta: rows with r < 0 add up to a linear term; rows near the margin
    are collected.  If they are too many, a sample of them stands for all, with larger weights, and
    the linear term makes up the difference: it is such that the small problem has the same
    gradient at theta as the whole.
-2. *Small problem* (``pivot.py``): its solution is the next guess.  With all rows near the margin
-   collected it is the solution itself, unless a row beyond them changed sides.
+2. *Small problem* (``lowrank/small/pivot.py``): its solution is the next guess.  With all rows near
+   the margin collected it is the solution itself, unless a row beyond them changed sides.
 
 The pass of the next round is also the proof: the coefficients of the small problem, with all other
 rows at the bound that goes with their side, are feasible for the dual problem, so the duality gap
 of the guess at which the pass was made is known.  A column is done when that gap, and the
 violation of the optimality conditions, meet the tolerance.
 
-The first guess comes from a sample of the rows, along the grid (``guesses.py``).  Each round cuts
-the error by a factor of three or so; once the rows within reach of the error are few enough to be
-collected it vanishes.  The number of passes grows like log n.
+The first guess comes from a sample of the rows, along the grid (``lowrank/small/guesses.py``).
+Each round cuts the error by a factor of three or so; once the rows within reach of the error are
+few enough to be collected it vanishes.  The number of passes grows like log n.
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from .. import tolerances
-from ..folds import IntArray
-from ..losses import FloatArray
-from ..parallel import Workers
-from . import pivot
-from .guesses import WIDTH, Column, Guesses, Sample, like
-from .reduced import FREE, Reduced, Reply, StateArray
-from .sweep import Chunk, Columns, LeftOut, Sums, merge, sweep
+from ..runtime.threads import Workers
+from ..types import FloatArray, IntArray
+from .passes.sweep import Chunk, Columns, LeftOut, Sums, merge, sweep
+from .small import pivot
+from .small.guesses import WIDTH, Column, Guesses, Sample, like
+from .small.reduced import FREE, Reduced, Reply, StateArray
 
 __all__ = ["LARGEST", "Column", "Runner", "Sample", "Solved", "Solver"]
 

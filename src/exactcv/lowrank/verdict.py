@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from .._core._bounds import walk
-from ..certificate import implied_accuracy
-from ..folds import IntArray
-from ..losses import FloatArray, hinge
-from .reduced import HIGH
+from ..judge.certificate import implied_accuracy
+from ..problem.losses import hinge
+from ..types import FloatArray, IntArray
+from .passes.sweep import Chunk, Columns
+from .small.reduced import HIGH
 from .solver import Solved
-from .sweep import Chunk, Columns
 
 __all__ = ["Farthest", "Limits", "Spread", "Verdict", "limits_of", "settled_near", "verdict"]
 

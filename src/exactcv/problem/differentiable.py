@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr, expit, kl_div
 
-from .losses import FloatArray, PiecewiseLinear, hinge
+from ..types import FloatArray
+from .losses import PiecewiseLinear, hinge
 
 __all__ = ["LOSS_BY_NAME", "SMOOTH_LOSSES", "SmoothLoss", "logistic", "squared_hinge"]
 

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .exceptions import InputError, InputTypeError
+from ..exceptions import InputError, InputTypeError
+from ..types import IntArray
 
 if TYPE_CHECKING:
     from sklearn.model_selection import StratifiedKFold
 
 __all__ = ["Folds", "leave_one_out_folds", "make_folds"]
-
-IntArray = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

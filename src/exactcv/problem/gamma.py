@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .losses import FloatArray
+from ..types import FloatArray
 from .tiles import fill, squared_distances, tiles
 
 __all__ = ["GAMMA_RULES", "all_differ", "gamma_by_rule", "median_distance", "median_gamma"]

@@ -17,12 +17,12 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .bandwidth import GAMMA_RULES
-from .exceptions import InputError, InputTypeError, UnsupportedError
-from .folds import Folds, IntArray, make_folds
+from ..exceptions import InputError, InputTypeError, UnsupportedError
+from ..runtime.memory import check_memory
+from ..types import FloatArray, IntArray
+from .folds import Folds, make_folds
+from .gamma import GAMMA_RULES
 from .kernels import KERNELS, Kernel
-from .losses import FloatArray
-from .memory import check_memory
 from .problem import Grid
 
 __all__ = [

@@ -27,10 +27,10 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky
 from scipy.spatial.distance import cdist
 
-from .bandwidth import all_differ, gamma_by_rule, median_distance, median_gamma
-from .exceptions import InputError, InputTypeError, NotPSDWarning
-from .losses import FloatArray
-from .parallel import Workers
+from ..exceptions import InputError, InputTypeError, NotPSDWarning
+from ..runtime.threads import Workers
+from ..types import FloatArray
+from .gamma import all_differ, gamma_by_rule, median_distance, median_gamma
 from .tiles import Tile, fill, squared_distances, tiles
 
 __all__ = [

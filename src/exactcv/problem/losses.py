@@ -21,11 +21,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..types import FloatArray
 
 __all__ = ["PiecewiseLinear", "hinge"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .folds import Folds, IntArray
-from .losses import FloatArray
+from ..types import FloatArray, IntArray
+from .folds import Folds
 
 if TYPE_CHECKING:
-    from .certificate import Judge
+    from ..judge.certificate import Judge
 
 __all__ = ["Grid", "Guests", "OwnModel", "Problem", "Task", "row_weights"]
 

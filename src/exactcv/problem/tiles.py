@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from .exceptions import InputError
-from .losses import FloatArray
-from .parallel import Workers
+from ..exceptions import InputError
+from ..runtime.threads import Workers
+from ..types import FloatArray
 
 __all__ = ["Tile", "fill", "squared_distances", "tiles"]
 

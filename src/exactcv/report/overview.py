@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .exceptions import InputError, InputTypeError
-from .folds import IntArray
-from .ledger import HOW
-from .losses import FloatArray
-from .tolerances import TIE
+from ..exceptions import InputError, InputTypeError
+from ..judge.ledger import HOW
+from ..tolerances import TIE
+from ..types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from .result import CVResult
-    from .tuning import Tuned, Tuning
+    from ..crossval.result import CVResult
+    from ..crossval.tuning import Tuned, Tuning
 
 __all__ = ["LeftOutRows", "Overview", "beside", "join", "of_result", "of_tuned", "overview"]
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .exceptions import InputError, InputTypeError, MissingExtraError
-from .folds import IntArray
-from .losses import FloatArray
+from ..exceptions import InputError, InputTypeError, MissingExtraError
+from ..types import FloatArray, IntArray
 from .overview import Overview, overview
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ class Presented:
         Leave-one-out over 5 grid points, 40 folds, method 'exact'.
         least error: ...
         """
-        from .report import summary
+        from .words import summary
 
         return summary(self)
 
@@ -51,6 +51,6 @@ class Presented:
         Display
             The drawing: ``ax_``, ``figure_`` and its artists.
         """
-        from .displays import draw
+        from .plots import draw
 
         return draw(self, kind, ax=ax, **options)

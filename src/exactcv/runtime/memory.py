@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from .exceptions import InputError, InputTypeError, MemoryLimitError
+from ..exceptions import InputError, InputTypeError, MemoryLimitError
 
 __all__ = ["available_memory", "check_memory", "matrix_size", "parse_bytes", "readable", "shortage"]
 

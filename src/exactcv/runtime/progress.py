@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 import numpy as np
 
 if TYPE_CHECKING:
-    from .ledger import Ledger
+    from ..judge.ledger import Ledger
 
 __all__ = ["Progress", "Run", "following", "job"]
 

@@ -1,1 +1,1 @@
-"""Tables that are read, models and results that are written."""
+"""What is read from and written to disk: tables, their preparation, model files, run folders."""

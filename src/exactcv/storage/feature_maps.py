@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..approx.features import RANDOM_FEATURE_KERNELS, FeatureMap, Nystroem, RandomFourier
-from ..approx.tuning import ApproxCurve
+from ..estimators.lowrank_curve import ApproxCurve
 from ..exceptions import InputError
-from ..inputs import check_kernel
-from ..kernels import KERNELS, Kernel
+from ..lowrank.features import RANDOM_FEATURE_KERNELS, FeatureMap, Nystroem, RandomFourier
+from ..problem.inputs import check_kernel
+from ..problem.kernels import KERNELS, Kernel
 from .records import (
     array_in,
     certificate_in,

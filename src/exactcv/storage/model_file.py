@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..exceptions import FileError, InputError, InputTypeError
-from ..inputs import check_kernel
-from ..kernels import KERNELS
+from ..problem.inputs import check_kernel
+from ..problem.kernels import KERNELS
 from . import arrays
 from .preparation import Column, Preparation
 from .records import (
@@ -34,7 +34,7 @@ from .records import (
 from .table_model import TableModel
 
 if TYPE_CHECKING:
-    from ..svc_cv import SVCCV
+    from ..estimators.svc_cv import SVCCV
 
 __all__ = ["load_model", "save_model"]
 
@@ -68,7 +68,7 @@ def save_model(model: SVCCV | TableModel, path: str | os.PathLike[str]) -> Path:
     >>> bool((again.decision_function(X) == model.decision_function(X)).all()), again.C_ == model.C_
     (True, True)
     """
-    from ..svc_cv import SVCCV
+    from ..estimators.svc_cv import SVCCV
 
     preparation = None
     if isinstance(model, TableModel):
@@ -172,8 +172,8 @@ def _storable(name: str, value: Any) -> bool:
 
 
 def _estimator(tree: dict[str, Any]) -> SVCCV:
-    from ..calibration import Sigmoid
-    from ..svc_cv import SVCCV
+    from ..crossval.calibration import Sigmoid
+    from ..estimators.svc_cv import SVCCV
 
     model = SVCCV(**tree["params"])
     model.classes_ = labels_in(tree["classes"])

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..exceptions import InputError
-from ..losses import FloatArray
+from ..types import FloatArray
 from .table import UNNAMED, Table, listed
 
 __all__ = ["Column", "Preparation", "fit_preparation"]

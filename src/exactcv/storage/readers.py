@@ -22,8 +22,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from ..approx.parquet import index_columns
 from ..exceptions import FileError, InputError, MissingExtraError
+from ..lowrank.rows.parquet import index_columns
 from .atomic import translated
 from .table import UNNAMED, Cells, Table, _number, listed
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..certificate import Certificate
 from ..exceptions import FileError, InputError
-from ..overview import LeftOutRows, Overview
+from ..judge.certificate import Certificate
+from ..report.overview import LeftOutRows, Overview
 
 __all__ = [
     "array_in",

@@ -3,7 +3,7 @@
 ``run.json`` says what is computed there (data and settings, with their fingerprint) from the first
 moment on.  Every finished gamma becomes a file in ``unfinished/``; when the last is done results
 are written, ``run.json`` is marked as done, and ``unfinished/`` is removed.  All files are written
-in one step (``files/atomic.py``).  So a run can be killed at any moment: started again, it takes up
+in one step (``atomic.py``).  So a run can be killed at any moment: started again, it takes up
 the gammas that are there and ends with the same files.
 """
 
@@ -21,14 +21,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
-from ..approx.tuning import ApproxCurve
-from ..certificate import Certificate
+from ..crossval.one_vs_one import PairFit
+from ..crossval.tuning import Curve
+from ..estimators.lowrank_curve import ApproxCurve
 from ..exceptions import FileError
-from ..files import arrays, feature_maps
-from ..files.atomic import TEMPORARY, make_folder, translated, write_text
-from ..kernels import Kernel
-from ..one_vs_one import PairFit
-from ..tuning import Curve
+from ..judge.certificate import Certificate
+from ..problem.kernels import Kernel
+from . import arrays, feature_maps
+from .atomic import TEMPORARY, make_folder, translated, write_text
 
 __all__ = ["CurveFiles", "RunFolder", "describe", "settings_in"]
 

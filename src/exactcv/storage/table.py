@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputError
-from ..losses import FloatArray
+from ..types import FloatArray
 
 __all__ = ["Table", "listed", "parse_label", "parse_labels"]
 

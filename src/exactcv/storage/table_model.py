@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputTypeError
-from ..inputs import is_missing
-from ..losses import FloatArray
+from ..problem.inputs import is_missing
+from ..types import FloatArray
 from .preparation import Preparation
 from .readers import read_table, refuse_twins
 from .table import Cells, Table
 
 if TYPE_CHECKING:
-    from ..svc_cv import SVCCV
+    from ..estimators.svc_cv import SVCCV
 
 __all__ = ["TableModel", "as_table"]
 

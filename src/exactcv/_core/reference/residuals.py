@@ -11,14 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..losses import FloatArray, PiecewiseLinear
+from ...problem.losses import PiecewiseLinear
+from ...types import FloatArray, IntArray
 
 __all__ = ["Tally", "gradient", "nearby_values", "smo_steps", "tally", "touched_columns"]
 
 LEAST_CURVATURE = 1e-12
 EPSILON = float(np.finfo(float).eps)
-
-IntArray = NDArray[np.intp]
 
 
 class Tally(NamedTuple):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..folds import IntArray
-from ..losses import FloatArray
+from ...types import FloatArray, IntArray
 
 __all__ = ["match", "shift", "sir"]
 

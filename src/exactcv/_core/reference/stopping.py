@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..losses import FloatArray
+from ...types import FloatArray
 
 __all__ = ["lower_quantile", "pair_steps"]
 

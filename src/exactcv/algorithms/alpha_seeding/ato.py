@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from ..folds import IntArray
-from ..losses import FloatArray
+from ...types import FloatArray, IntArray
 from .change import Change
 from .feasible import repair
 

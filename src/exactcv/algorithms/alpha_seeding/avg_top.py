@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..losses import FloatArray
+from ...types import FloatArray
 from .change import Change
 from .feasible import repair
 

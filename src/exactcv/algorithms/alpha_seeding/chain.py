@@ -16,12 +16,13 @@ from time import thread_time
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core import _seeding
-from .._core._rows import RowCache
-from ..folds import Folds, IntArray
-from ..losses import FloatArray, PiecewiseLinear
-from ..rows import RowSource
-from ..smo import Known, Solution, solve
+from ..._core import _seeding
+from ..._core._rows import RowCache
+from ...engine.kernel_rows import RowSource
+from ...engine.smo import Known, Solution, solve
+from ...problem.folds import Folds
+from ...problem.losses import PiecewiseLinear
+from ...types import FloatArray, IntArray
 from .ato import ato
 from .avg_top import avg, top
 from .change import Change

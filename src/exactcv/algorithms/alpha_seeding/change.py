@@ -7,10 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from .._core._rows import RowCache
-from ..folds import IntArray
-from ..losses import FloatArray
-from ..rows import RowSource
+from ..._core._rows import RowCache
+from ...engine.kernel_rows import RowSource
+from ...types import FloatArray, IntArray
 
 __all__ = ["Change"]
 

@@ -10,9 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._core import _seeding
-from ..folds import IntArray
-from ..losses import FloatArray
+from ..._core import _seeding
+from ...types import FloatArray, IntArray
 
 __all__ = ["repair", "shift"]
 

@@ -1,8 +1,8 @@
 """Methods ``ato``, ``mir``, ``sir``, ``avg``, ``top``: SMO, each fold started from another one.
 
-Z. Wen, B. Li, R. Kotagiri, J. Chen, Y. Chen and R. Zhang (2017).  The seeds are in ``seeding/``,
-one file each; the solver is that of ``refit``.  A seed decides where SMO starts, never where it
-ends.
+Z. Wen, B. Li, R. Kotagiri, J. Chen, Y. Chen and R. Zhang (2017).  The seeds are in the files beside
+this one, one file each; the solver is that of ``refit``.  A seed decides where SMO starts, never
+where it ends.
 
 ``method_options``:
 
@@ -25,14 +25,14 @@ from typing import Any
 
 import numpy as np
 
-from ..exceptions import InputError
-from ..ledger import Ledger
-from ..losses import FloatArray
-from ..parallel import Workers
-from ..problem import Task
-from ..rows import MatrixRows
-from ..seeding.chain import FROM_FULL, Chain, Counts, Placed
-from .base import Support
+from ...engine.kernel_rows import MatrixRows
+from ...exceptions import InputError
+from ...judge.ledger import Ledger
+from ...problem.problem import Task
+from ...runtime.threads import Workers
+from ...types import FloatArray
+from ..base import Support
+from .chain import FROM_FULL, Chain, Counts, Placed
 
 __all__ = ["ATO", "AVG", "MIR", "SIR", "TOP", "AlphaSeeding"]
 

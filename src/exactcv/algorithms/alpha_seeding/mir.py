@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from ..losses import FloatArray
+from ...types import FloatArray
 from .change import Change
 from .feasible import repair
 

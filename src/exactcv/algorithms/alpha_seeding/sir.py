@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core import _seeding
-from ..losses import FloatArray
+from ..._core import _seeding
+from ...types import FloatArray
 from .change import Change
 
 __all__ = ["sir"]

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from ..folds import IntArray
-from ..losses import FloatArray
+from ...types import FloatArray, IntArray
 
 __all__ = ["Batch", "SharedInverse", "best_intercepts"]
 

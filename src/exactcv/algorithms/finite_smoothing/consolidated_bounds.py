@@ -29,9 +29,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..folds import IntArray
-from ..losses import FloatArray
-from ..problem import Problem
+from ...problem.problem import Problem
+from ...types import FloatArray, IntArray
 from .batch import Mask
 
 __all__ = ["Bounds", "Previous", "bounds_at", "intercept_bounds"]

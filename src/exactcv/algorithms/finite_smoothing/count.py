@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .finite import Effort
+from .levels import Effort
 
 __all__ = ["Count"]
 

@@ -16,13 +16,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ..folds import IntArray
-from ..losses import FloatArray
-from ..parallel import Cancelled
-from ..smooth_losses import SmoothLoss
+from ...problem.differentiable import SmoothLoss
+from ...runtime.threads import Cancelled
+from ...types import FloatArray, IntArray
 from .batch import Batch, Mask, SharedInverse
-from .finite import Effort
-from .gradient import Descent
+from .levels import Effort
+from .proximal_gradient import Descent
 
 __all__ = ["SmoothOutcome", "solve_smooth_columns"]
 

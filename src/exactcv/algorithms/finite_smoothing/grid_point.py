@@ -12,17 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import ledger as entries
-from .. import tolerances
-from ..folds import IntArray
-from ..ledger import Ledger
-from ..losses import FloatArray
-from ..newton import solve_smooth
-from ..parallel import Workers
-from ..problem import Problem, Task
-from ..smo import solve
+from ... import tolerances
+from ...engine.newton import solve_smooth
+from ...engine.smo import solve
+from ...judge import ledger as entries
+from ...judge.ledger import Ledger
+from ...problem.problem import Problem, Task
+from ...runtime.threads import Workers
+from ...types import FloatArray, IntArray
 from .batch import Batch, Mask
-from .finite import Effort, Inverses, Outcome, solve_hinge_columns
+from .levels import Effort, Inverses, Outcome, solve_hinge_columns
 from .margin import AllOnMargin
 
 __all__ = ["BLOCK", "GridPoint", "Reduction", "blocks", "first_values", "refit_from"]

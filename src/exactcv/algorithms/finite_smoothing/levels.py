@@ -20,12 +20,11 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from ..folds import IntArray
-from ..losses import FloatArray
-from ..parallel import Cancelled
+from ...runtime.threads import Cancelled
+from ...types import FloatArray, IntArray
 from .batch import Batch, Mask, SharedInverse, best_intercepts
-from .gradient import Descent
 from .projection import project
+from .proximal_gradient import Descent
 
 __all__ = ["Effort", "Inverses", "Outcome", "hinge_pull", "solve_hinge_columns"]
 

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..folds import IntArray
-from ..losses import FloatArray
-from ..problem import Task
+from ...problem.problem import Task
+from ...types import FloatArray, IntArray
 from .batch import Mask
 
 __all__ = ["AllOnMargin"]

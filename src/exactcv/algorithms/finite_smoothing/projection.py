@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from ..folds import IntArray
-from ..losses import FloatArray
+from ...types import FloatArray, IntArray
 from .batch import Batch, Mask, best_intercepts
 
 __all__ = ["Projected", "project"]

@@ -17,8 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..folds import IntArray
-from ..losses import FloatArray
+from ...types import FloatArray, IntArray
 from .batch import Batch, SharedInverse
 
 __all__ = ["Descent"]

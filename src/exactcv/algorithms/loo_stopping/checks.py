@@ -31,10 +31,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import tolerances
-from ..folds import IntArray
-from ..losses import FloatArray
-from ..problem import Problem
+from ... import tolerances
+from ...problem.problem import Problem
+from ...types import FloatArray, IntArray
 
 __all__ = ["Verdicts", "reaches", "sufficiency"]
 

@@ -44,12 +44,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import smo, tolerances
-from .._core import _stopping
-from ..folds import IntArray
-from ..losses import FloatArray
-from ..parallel import Cancelled
-from ..problem import Problem
+from ... import tolerances
+from ..._core import _stopping
+from ...engine import smo
+from ...problem.problem import Problem
+from ...runtime.threads import Cancelled
+from ...types import FloatArray, IntArray
 
 __all__ = ["Counts", "DualPair", "Outcome"]
 

@@ -3,10 +3,10 @@
 Algorithm 1, at every C of the grid:
 
 1. Solve the full-data problem.
-2. Settle what the sufficiency checks settle (``stopping/checks.py``).
+2. Settle what the sufficiency checks settle (``checks.py``).
 3. For every other row r solve the problem without it by SMO from a seed, and beside it maximise
    H(beta), a lower bound on what an f with f(x_r) + b = 0 can reach.  As soon as F < H the label
-   is proved (``stopping/dual_pair.py``, Algorithm 3).
+   is proved (``dual_pair.py``, Algorithm 3).
 4. If fewer than half of the first ten such rows end that way, the second problem costs more than
    it saves: solve the rest without it (Algorithm 2).
 
@@ -25,18 +25,17 @@ from typing import Any
 
 import numpy as np
 
-from .. import tolerances
-from ..certificate import implied_accuracy
-from ..folds import IntArray
-from ..ledger import FALLBACK, Ledger
-from ..losses import FloatArray
-from ..parallel import Workers
-from ..problem import Task
-from ..smo import solve_hinge
-from ..stopping.checks import Verdicts, reaches, sufficiency
-from ..stopping.dual_pair import Counts, DualPair, Outcome
-from .base import Support
-from .refit import METHOD as REFIT
+from ... import tolerances
+from ...engine.smo import solve_hinge
+from ...judge.certificate import implied_accuracy
+from ...judge.ledger import FALLBACK, Ledger
+from ...problem.problem import Task
+from ...runtime.threads import Workers
+from ...types import FloatArray, IntArray
+from ..base import Support
+from ..refit import METHOD as REFIT
+from .checks import Verdicts, reaches, sufficiency
+from .dual_pair import Counts, DualPair, Outcome
 
 __all__ = ["METHOD", "LooStopping"]
 

@@ -8,8 +8,8 @@ with the identity and solved together; what follows from their solutions q,
     F_i = sqrt(c) A H_0^-1 A_i',    u_k = A H_0^-1 e_J,
 
 is one product of a sparse matrix with the rows F_i that the block has in common.  The steps are
-those of ``newton.py``, taken by all folds that have not arrived yet.  A fold whose rank outgrows
-the held matrix is handed back.
+those of ``newton_armijo.py``, taken by all folds that have not arrived yet.  A fold whose rank
+outgrows the held matrix is handed back.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from math import sqrt
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..folds import IntArray
-from ..losses import FloatArray
-from .model import BoolArray, Design
-from .newton import ARMIJO, FLICKER, HALVINGS, MAX_STEPS, UNKNOWN, WORTH_UPDATING, Fit
+from ...types import BoolArray, FloatArray, IntArray
+from .design import Design
+from .newton_armijo import ARMIJO, FLICKER, HALVINGS, MAX_STEPS, UNKNOWN, WORTH_UPDATING, Fit
 from .updates import Held
 
 __all__ = ["Block", "block_size", "leave_each_out"]

@@ -32,18 +32,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..folds import IntArray
-from ..losses import FloatArray
+from ...types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from ..certificate import Judge
-    from ..problem import Problem
+    from ...judge.certificate import Judge
+    from ...problem.problem import Problem
 
-__all__ = ["BoolArray", "Design", "SmoothHinge", "make_design", "plus_identity"]
+__all__ = ["Design", "SmoothHinge", "make_design", "plus_identity"]
 
-BoolArray = NDArray[np.bool_]
 
 SWALLOWED = 4.0 * float(np.finfo(float).eps)  # of the trace
 
@@ -68,7 +65,7 @@ class SmoothHinge:
         return self.features is not None
 
     def judge(self, problem: Problem, left_out: IntArray | None) -> Judge:
-        from .judge import SmoothSVMJudge
+        from ...judge.smooth_svm import SmoothSVMJudge
 
         return SmoothSVMJudge.of(problem.K, self, problem.weight, problem.fit_intercept, left_out)
 

@@ -8,16 +8,16 @@ The intercept is penalised, and so is u itself: this model is its own, not C-SVC
 hinge of other methods.  It is asked for by ``method="rank_update", loss="squared_hinge"``
 (``method_options={"strategy": ...}`` forces a strategy).  C is the
 paper's c; lambdas convert by C = 1 / (2 n lambda), for the loss 1/2 (1 - y f)_+^2.  Sample weights
-count copies of a row (see ``ssvm/model.py``).
+count copies of a row (see ``design.py``).
 
 For each C the full data are solved by Newton-Armijo and the matrix of strategy I or II is held for
-the support vectors found.  A fold then is a small system away (``ssvm/updates.py``).  A fold that
+the support vectors found.  A fold then is a small system away (``updates.py``).  A fold that
 loses no support vector and no column with a coefficient is settled without work (Algorithm 2; the
 paper does not look at the columns).  The ledger recomputes every gradient; a fold that misses
 ``GRADIENT`` is solved again from its own factorisation.
 
 In the result ``coef`` is u; for the linear kernel it is such that w = X' coef: the multipliers
-C w_i y_i (1 - y_i f_i)_+, or shorter coefficients (``ssvm/represent.py``).
+C w_i y_i (1 - y_i f_i)_+, or shorter coefficients (``represent.py``).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..folds import IntArray
-from ..inputs import check_choice
-from ..kernels import Kernel
-from ..ledger import FALLBACK, Ledger
-from ..losses import FloatArray
-from ..parallel import Cancelled, Workers
-from ..problem import Problem, Task
-from ..ssvm.block import Block, block_size, leave_each_out
-from ..ssvm.model import BoolArray, Design, SmoothHinge, make_design
-from ..ssvm.newton import (
+from ...judge.ledger import FALLBACK, Ledger
+from ...problem.inputs import check_choice
+from ...problem.kernels import Kernel
+from ...problem.problem import Problem, Task
+from ...runtime.threads import Cancelled, Workers
+from ...types import BoolArray, FloatArray, IntArray
+from ..base import Support
+from .block import Block, block_size, leave_each_out
+from .design import Design, SmoothHinge, make_design
+from .newton_armijo import (
     GRADIENT,
     STRATEGIES,
     WORTH_HOLDING,
@@ -53,9 +53,8 @@ from ..ssvm.newton import (
     multipliers,
     refine,
 )
-from ..ssvm.represent import Representer
-from ..ssvm.updates import NONE, Fresh, Held, Leaving, price_afresh, price_of_updating
-from .base import Support
+from .represent import Representer
+from .updates import NONE, Fresh, Held, Leaving, price_afresh, price_of_updating
 
 __all__ = ["METHOD", "RankUpdate"]
 

@@ -20,9 +20,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.linalg import pinvh
 
-from ..folds import IntArray
-from ..losses import FloatArray
-from .model import BoolArray, Design
+from ...types import BoolArray, FloatArray, IntArray
+from .design import Design
 
 __all__ = ["Representer"]
 

@@ -25,8 +25,8 @@ bordering downdates P by (7), for rows that join it grows P by (6).
 Both start from a Cholesky factor.  For folds they form the inverse from it, once, because its
 columns are what the folds ask for; between the Newton steps of one fit the factor alone serves.
 Nothing updated is ever updated again - each fold goes back to the held matrix - so errors do not
-pile up; what remains is found by the residual check (``newton.py``, ``judge.py``), and then the
-fold's own matrix is factorised afresh (`Fresh`).
+pile up; what remains is found by the residual check (``newton_armijo.py``,
+``judge/smooth_svm.py``), and then the fold's own matrix is factorised afresh (`Fresh`).
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import LinAlgError, blas, cho_factor, cho_solve, lapack
 
-from ..folds import IntArray
-from ..losses import FloatArray
-from .model import BoolArray, Design, plus_identity
+from ...types import BoolArray, FloatArray, IntArray
+from .design import Design, plus_identity
 
 __all__ = [
     "Fresh",

@@ -18,14 +18,14 @@ from sklearn import config_context, get_config
 from sklearn.base import clone
 from sklearn.utils import check_array
 
-from ..exceptions import InputError, NotExactWarning
-from ..folds import Folds, IntArray
-from ..inputs import check_n_threads
-from ..kernels import is_psd, kernel_matrix
-from ..losses import FloatArray
-from ..memory import check_memory
-from ..parallel import Workers
-from ..progress import Progress, following, job
+from ...exceptions import InputError, NotExactWarning
+from ...problem.folds import Folds
+from ...problem.inputs import check_n_threads
+from ...problem.kernels import is_psd, kernel_matrix
+from ...runtime.memory import check_memory
+from ...runtime.progress import Progress, following, job
+from ...runtime.threads import Workers
+from ...types import FloatArray, IntArray
 from .models import Candidate, row_weights
 from .plan import FitParams, Group, make_plan, read_fit_params, warn_of_reasons
 from .scores import Answer

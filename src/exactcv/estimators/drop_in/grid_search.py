@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV as _GridSearchCV
 from sklearn.model_selection import ParameterGrid
 
-from ..exceptions import InputError, InputIndexError, InputTypeError, Interrupted
+from ...exceptions import InputError, InputIndexError, InputTypeError, Interrupted
 from .evaluate import Evaluation
 from .models import read_candidates
 from .scores import Scoring

@@ -17,9 +17,9 @@ from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, Po
 from sklearn.svm import SVC
 from sklearn.utils.class_weight import compute_class_weight
 
-from ..exceptions import UnsupportedError
-from ..kernels import Kernel
-from ..losses import FloatArray
+from ...exceptions import UnsupportedError
+from ...problem.kernels import Kernel
+from ...types import FloatArray
 
 __all__ = ["Candidate", "KernelSpec", "read_candidates"]
 

@@ -20,7 +20,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.utils.metadata_routing import process_routing
 
-from ..exceptions import SlowFoldsWarning
+from ...exceptions import SlowFoldsWarning
 from .models import Candidate, KernelSpec
 
 __all__ = ["FitParams", "Group", "Plan", "make_plan", "read_fit_params", "warn_of_reasons"]

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score
 
-from ..folds import IntArray
-from ..losses import FloatArray
-from ..one_vs_one import ovo_columns, ovr_columns
-from ..scoring import with_ties
+from ...crossval.one_vs_one import ovo_columns, ovr_columns
+from ...crossval.scoring import with_ties
+from ...types import FloatArray, IntArray
 from .models import Candidate
 
 __all__ = ["Answer", "Scoring", "StandIn"]
@@ -30,7 +29,7 @@ class Answer:
     """One candidate's answers on some rows, by a model trained on the classes ``present``.
 
     ``labels`` are indices into ``present``, ``values`` has one column a pair of those classes (see
-    ``one_vs_one.py``), or is None where labels are all that was asked for.
+    ``crossval/one_vs_one.py``), or is None where labels are all that was asked for.
     """
 
     candidate: Candidate

@@ -1,7 +1,7 @@
 """Decision values of every pair of classes, of problems that share a kernel or do not.
 
 Both functions return arrays of shape (C, row, pair) in the order and with the signs of
-``one_vs_one.py``.
+``crossval/one_vs_one.py``.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from itertools import combinations
 
 import numpy as np
 
-from ..engine.path import Tracker
-from ..folds import Folds, IntArray
-from ..ledger import Ledger
-from ..losses import FloatArray, hinge
-from ..methods.exact import METHOD as EXACT
-from ..one_vs_one import ManyClasses, cross_validate_pairs, most_votes, votes_of
-from ..parallel import Workers
-from ..problem import Grid, Problem, Task
+from ...algorithms.exact import METHOD as EXACT
+from ...crossval.one_vs_one import ManyClasses, cross_validate_pairs, most_votes, votes_of
+from ...engine.path import Tracker
+from ...judge.ledger import Ledger
+from ...problem.folds import Folds
+from ...problem.losses import hinge
+from ...problem.problem import Grid, Problem, Task
+from ...runtime.threads import Workers
+from ...types import FloatArray, IntArray
 
 __all__ = ["Found", "left_out_values", "trained_values"]
 

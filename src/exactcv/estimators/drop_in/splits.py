@@ -12,8 +12,8 @@ from scipy import sparse
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
 
-from ..exceptions import InputError
-from ..folds import IntArray
+from ...exceptions import InputError
+from ...types import IntArray
 
 __all__ = ["Data", "read_data"]
 

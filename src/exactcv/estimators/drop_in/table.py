@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import FitFailedWarning
 
-from ..exceptions import InputError
-from ..folds import IntArray
+from ...exceptions import InputError
+from ...types import IntArray
 from .evaluate import fit_on
 from .models import Candidate
 from .scores import Answer, Scoring, StandIn, accuracies

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
-from ..exceptions import ClusterError, ExactCVError, MissingExtraError
+from ...exceptions import ClusterError, ExactCVError, MissingExtraError
 
 __all__ = ["active_client", "awaited", "cluster_error", "compute_all", "import_dask", "n_workers"]
 

@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..exceptions import InputError, InputTypeError
-from ..folds import IntArray
-from ..losses import FloatArray
-from ..parallel import single_threaded_blas
+from ...exceptions import InputError, InputTypeError
+from ...runtime.threads import single_threaded_blas
+from ...types import FloatArray, IntArray
+from ..features import FeatureMap, features_of
+from ..rows.sources import ArrayRows, RowSource, checked_rows
 from .cluster import active_client, awaited, cluster_error, compute_all, import_dask, n_workers
-from .features import FeatureMap, features_of
-from .sources import ArrayRows, RowSource, checked_rows
 from .sweep import Chunk
 
 __all__ = ["DaskRows", "DaskRunner", "active_client", "as_local", "row_block"]

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..losses import FloatArray
-from ..parallel import Workers
-from .features import FeatureMap, features_of
-from .sources import RowSource
+from ...runtime.threads import Workers
+from ...types import FloatArray
+from ..features import FeatureMap, features_of
+from ..rows.sources import RowSource
 from .sweep import Chunk
 
 __all__ = ["STORES", "LocalRunner", "scratch_array"]

@@ -7,7 +7,7 @@ theta = (w, b).  For each column the pass adds up, over the training rows with r
 
 (all that the other rows must know of a row at its bound) and collects the rows near the margin,
 |r_i| <= width: those whose place is still open.  If a column has more of them than it can use, it
-keeps those with the smallest keys (``sampling.py``).
+keeps those with the smallest keys (``lowrank/rows/sampling.py``).
 
 The pass is a pure function of a chunk, so that threads, processes or a cluster can run it; the sums
 are merged in the order of the chunks.
@@ -21,9 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..folds import IntArray
-from ..losses import FloatArray
-from .sampling import row_keys
+from ...types import FloatArray, IntArray
+from ..rows.sampling import row_keys
 
 __all__ = ["Chunk", "Columns", "Gathered", "LeftOut", "Sums", "merge", "sweep"]
 

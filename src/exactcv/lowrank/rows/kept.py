@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..folds import IntArray
-from .distributed import DaskRows, row_block
+from ...types import IntArray
+from ..passes.distributed import DaskRows, row_block
 from .sources import ArrayRows, RowSource
 
 __all__ = ["KeptRows", "keep_rows"]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import InputError, InputTypeError, MissingExtraError
-from ..folds import IntArray
+from ...exceptions import InputError, InputTypeError, MissingExtraError
+from ...types import IntArray
 from .sources import checked_rows
 
 __all__ = ["ParquetRows", "index_columns"]

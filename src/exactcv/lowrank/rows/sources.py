@@ -1,7 +1,7 @@
 """Where rows come from: anything that can be read in chunks, in a fixed order.
 
 NumPy arrays and memmaps, SciPy sparse matrices and pandas frames (here), Parquet files
-(``parquet.py``) and Dask collections (``distributed.py``).
+(``parquet.py``) and Dask collections (``lowrank/passes/distributed.py``).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..exceptions import InputError, InputTypeError
-from ..folds import IntArray
+from ...exceptions import InputError, InputTypeError
+from ...types import IntArray
 
 __all__ = ["ArrayRows", "RowSource", "checked_rows", "even_bounds", "open_source"]
 
@@ -116,7 +116,7 @@ def open_source(X: Any, others: list[str], chunk_rows: int) -> RowSource:
 
         return ParquetRows(os.fspath(X), others, chunk_rows)
     if type(X).__module__.partition(".")[0] in ("dask", "dask_expr"):
-        from .distributed import DaskRows
+        from ..passes.distributed import DaskRows
 
         return DaskRows.open(X, others)
     if isinstance(X, RowSource):

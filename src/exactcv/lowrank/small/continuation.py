@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from ..losses import FloatArray
+from ...types import FloatArray
 from .reduced import Reduced, best_intercept
 
 __all__ = ["smooth_solution"]

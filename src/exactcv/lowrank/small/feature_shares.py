@@ -8,12 +8,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine import shares as engine
-from ..folds import IntArray
-from ..losses import FloatArray
+from ...engine import shares as engine
+from ...types import FloatArray, IntArray
+from ..solver import Solved
+from ..verdict import Spread, accuracy
 from .reduced import FREE
-from .solver import Solved
-from .verdict import Spread, accuracy
 
 __all__ = ["Shares"]
 

@@ -1,8 +1,8 @@
-"""First guesses for the training problems of ``solver.py``, from a sample of the rows in memory.
+"""First guesses for the problems of ``lowrank/solver.py``, from a sample of rows in memory.
 
 A guess from k of n rows is off by about as much as it differs from one from k/2 of them.  Where the
 rows within reach of that error are more than a pass can collect, the whole sample makes a better
-guess, smoothed (``newton.py``): it need not be exact.
+guess, smoothed (``continuation.py``): it need not be exact.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from functools import partial
 
 import numpy as np
 
-from ..folds import IntArray
-from ..losses import FloatArray
-from ..parallel import Workers
+from ...runtime.threads import Workers
+from ...types import FloatArray, IntArray
 from . import pivot
-from .newton import smooth_solution
+from .continuation import smooth_solution
 from .reduced import FREE, Reduced, Reply
 
 __all__ = ["WIDTH", "Column", "Guesses", "Sample", "like"]

@@ -1,9 +1,9 @@
 """Leaving out single rows, from the small problem of the full-data solution.
 
-A row that the bounds (``verdict.py``) do not settle is left out by the engine of the exact path
-(``engine/leave_one_out.py``), which drives its coefficient to zero.  It works on the kernel matrix
-of the rows near the margin and of the rows to be left out: all others stay at the bound that goes
-with their side, as long as no decision value moves by more than their distance to the margin.
+A row that the bounds (``lowrank/verdict.py``) do not settle is left out by the engine of the exact
+path (``engine/leave_one_out.py``), which drives its coefficient to zero.  It works on the kernel
+matrix of the rows near the margin and of the rows to be left out: all others stay at the bound that
+goes with their side, as long as no decision value moves by more than their distance to the margin.
 That is checked for every solution found: row by row for the rows of the small problem, and for
 those beyond it from how far w and b have moved.  If it cannot be shown, more rows come into play,
 and in the end the row is handed back, to be solved over all rows.
@@ -19,19 +19,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import ledger as entries
-from ..engine.bounds import Span
-from ..engine.leave_one_out import LeaveOneOut
-from ..engine.path import Point
-from ..folds import Folds, IntArray
-from ..ledger import Ledger
-from ..losses import FloatArray
-from ..problem import Grid, Problem, Task
+from ...engine.bounds import Span
+from ...engine.leave_one_out import LeaveOneOut
+from ...engine.path import Point
+from ...judge import ledger as entries
+from ...judge.ledger import Ledger
+from ...problem.folds import Folds
+from ...problem.problem import Grid, Problem, Task
+from ...types import FloatArray, IntArray
+from ..solver import Solved
+from ..verdict import Spread, accuracy, walks
+from .feature_shares import Shares
 from .pivot import engine_states, expanded
 from .reduced import FREE, LOW, Reduced, StateArray
-from .shares import Shares
-from .solver import Solved
-from .verdict import Spread, accuracy, walks
 
 __all__ = ["LeaveOut", "Outcome"]
 

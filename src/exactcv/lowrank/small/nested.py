@@ -6,8 +6,8 @@ So it gets the nearest rows alone.  The others join the linear term, each on the
 guess has it, and afterwards all of them are looked at: if none has changed sides, the solution is
 that of the whole problem.  Rows that have are added at the next attempt.
 
-If the guess is too far off for that, smoothing (``newton.py``), whose cost is linear in the number
-of rows, makes a better one.
+If the guess is too far off for that, smoothing (``continuation.py``), whose cost is linear in the
+number of rows, makes a better one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..folds import IntArray
-from ..losses import FloatArray
-from .newton import smooth_solution
+from ...types import FloatArray, IntArray
+from .continuation import smooth_solution
 from .reduced import FREE, HIGH, LOW, Reduced, Reply
 
 __all__ = ["fewest_rows", "solve_nested"]

@@ -2,7 +2,7 @@
 
 The active sets of the exact path find out (``engine/path.py``), on the kernel matrix of these rows,
 or, where they are many, of those nearest to the margin (``nested.py``).  Where that fails,
-smoothing (``newton.py``) comes near the solution, and pivoting in m dimensions does the rest.
+smoothing (``continuation.py``) comes near the solution, and pivoting in m dimensions does the rest.
 Given the places of all rows, the free ones solve a linear system: with
 v = a + sum over the low rows of B_i y_i z_i,
 
@@ -22,12 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from .. import tolerances
-from ..engine.path import Point, Tracker
-from ..losses import FloatArray, PiecewiseLinear
-from ..problem import Problem
+from ... import tolerances
+from ...engine.path import Point, Tracker
+from ...problem.losses import PiecewiseLinear
+from ...problem.problem import Problem
+from ...types import FloatArray
+from .continuation import smooth_solution
 from .nested import fewest_rows, solve_nested
-from .newton import smooth_solution
 from .reduced import FREE, HIGH, LOW, Reduced, Reply, StateArray, best_intercept
 
 __all__ = ["expanded", "places", "solve"]

@@ -2,8 +2,8 @@
 
     min over w, b   1/2 ||w||^2 - a'w - beta b + sum_i B_i max(0, -r_i),   r_i = y_i (z_i'w + b) - 1
 
-The linear term stands for rows that are not there: those known to be at their bound add
-B_i y_i z_i to a and B_i y_i to beta (``solver.py``).  The optimality conditions: there are c_i with
+The linear term stands for rows that are not there: those known to be at their bound add B_i y_i z_i
+to a and B_i y_i to beta (``lowrank/solver.py``).  The optimality conditions: there are c_i with
 
     w = a + sum c_i z_i,   beta + sum c_i = 0,
     y_i c_i = B_i where r_i < 0,   0 where r_i > 0,   in between where r_i = 0.
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..losses import FloatArray
+from ...types import FloatArray
 
 __all__ = ["FREE", "HIGH", "LOW", "Reduced", "Reply", "best_intercept"]
 

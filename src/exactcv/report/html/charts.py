@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..displays import cell_edges, roc_curves
-from ..losses import FloatArray
+from ...types import FloatArray
 from ..overview import Overview
+from ..plots import cell_edges, roc_curves
 from .frame import HEIGHT, Frame, linear, logarithmic, number
 from .markup import Markup, tag
 

@@ -1,7 +1,7 @@
 """``report.html``: a cross-validation as one page that needs nothing else.
 
 No network, no scripts: charts are SVG in the page, colours follow the reader's light or dark mode,
-and everything that comes from the user is escaped (``webpage/markup.py``).  The page is a function
+and everything that comes from the user is escaped (``markup.py``).  The page is a function
 of a ``Page`` alone, and has no date in it: the same result gives the same file, byte for byte, but
 for the seconds it took.
 """
@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from . import report
-from .displays import roc_curves
-from .exceptions import InputError
-from .overview import Overview, overview
-from .webpage import charts
-from .webpage.markup import Markup, tag
+from ...exceptions import InputError
+from .. import words as report
+from ..overview import Overview, overview
+from ..plots import roc_curves
+from . import charts
+from .markup import Markup, tag
 
 __all__ = ["Page", "render", "write_html"]
 
@@ -93,7 +93,7 @@ def write_html(
 def render(page: Page) -> str:
     """The page as text."""
     it = page.overview
-    style = resources.files("exactcv").joinpath("webpage/style.css").read_text(encoding="utf-8")
+    style = resources.files("exactcv").joinpath("report/html/style.css").read_text(encoding="utf-8")
     head = tag(
         "head",
         tag("meta", charset="utf-8"),

@@ -1,0 +1,1 @@
+"""Where rows come from: arrays, Parquet files, Dask collections, in chunks of fixed order."""

@@ -1,0 +1,1 @@
+"""Problems of a few thousand rows near the margin: all that is ever solved outright."""
