@@ -20,6 +20,7 @@ from ..lowrank.rows.parquet import ParquetRows
 from ..lowrank.rows.sources import RowSource
 from ..report.overview import Overview, beside
 from ..runtime.progress import Progress, job
+from ..runtime.threads import SingleThreadedBlas
 from ..types import FloatArray
 from .lowrank_curve import ApproxCurve, Rows, curve, left_out_values
 
@@ -41,7 +42,7 @@ def fit_approximately(model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: 
     _keep_names(model, X, rows.source)
     wants_values = model.probability or model._wants_values
     curves: list[ApproxCurve] = []
-    with job(bool(model.verbose), len(gammas) + wants_values) as progress:
+    with SingleThreadedBlas(), job(bool(model.verbose), len(gammas) + wants_values) as progress:
         try:
             for number, gamma in enumerate(gammas):
                 curves.append(_kept_curve(model, rows, gamma, number, progress))

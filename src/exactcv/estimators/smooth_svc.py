@@ -16,6 +16,7 @@ from ..algorithms.rank_update.newton_armijo import ROUGH, STRATEGIES, fit
 from ..exceptions import InputError, NotExactWarning
 from ..problem import inputs
 from ..problem.kernels import Kernel, kernel_between, kernel_matrix
+from ..runtime.threads import SingleThreadedBlas
 from ..types import FloatArray
 
 __all__ = ["SmoothSVC"]
@@ -115,15 +116,16 @@ class SmoothSVC(ClassifierMixin, BaseEstimator):
             sample_weight = np.full(len(signs), sample_weight, dtype=float)
         weight = inputs.read_weights(sample_weight, self.class_weight, signs, self.classes_)
         linear, self.gamma_ = kernel.name == "linear", None
-        data = X
-        if not linear:
-            if kernel.name == "precomputed" and X.shape[0] != X.shape[1]:
-                raise InputError(f"a precomputed kernel matrix must be square, got {X.shape}")
-            # Rows without weight are not there: they must not sway gamma="median" either.
-            data, self.gamma_ = _kernel_of(X, weight, kernel)
-        design = make_design(data, signs, weight, intercept, not linear)
-        found = fit(design, C, strategy)
-        g = design.gradient(found.theta, C, design.used)
+        if kernel.name == "precomputed" and X.shape[0] != X.shape[1]:
+            raise InputError(f"a precomputed kernel matrix must be square, got {X.shape}")
+        with SingleThreadedBlas():
+            data = X
+            if not linear:
+                # Rows without weight are not there: they must not sway gamma="median" either.
+                data, self.gamma_ = _kernel_of(X, weight, kernel)
+            design = make_design(data, signs, weight, intercept, not linear)
+            found = fit(design, C, strategy)
+            g = design.gradient(found.theta, C, design.used)
         self.gradient_norm_ = float(np.linalg.norm(g))
         rough = self.gradient_norm_ > ROUGH * max(1.0, float(np.linalg.norm(found.theta)))
         if rough or not found.converged:
