@@ -71,7 +71,7 @@ def solve_smooth(
     Examples
     --------
     >>> import numpy as np
-    >>> from exactcv.smooth_losses import squared_hinge
+    >>> from exactcv.problem.differentiable import squared_hinge
     >>> loss = squared_hinge(np.array([1.0, -1.0]))
     >>> solution = solve_smooth(np.eye(2), loss, np.full(2, 0.5))
     >>> solution.coef, solution.converged

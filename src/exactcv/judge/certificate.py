@@ -298,7 +298,7 @@ def residuals(
     Examples
     --------
     >>> import numpy as np
-    >>> from exactcv.losses import hinge
+    >>> from exactcv.problem.losses import hinge
     >>> y = np.array([1.0, -1.0])
     >>> residuals(np.eye(2), hinge(y), np.full(2, 5.0), np.array([1.0, -1.0]), 0.0)
     (0.0, 0.0)

@@ -80,7 +80,7 @@ class Progress:
     Examples
     --------
     >>> import io
-    >>> from exactcv.progress import Progress
+    >>> from exactcv.runtime.progress import Progress
     >>> out = io.StringIO()
     >>> with Progress(runs=2, file=out) as progress:
     ...     for gamma in (0.1, 1.0):
