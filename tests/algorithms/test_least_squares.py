@@ -85,7 +85,7 @@ def test_residual_formula() -> None:
 
 
 def test_the_judge_notices() -> None:
-    from exactcv.algorithms.least_squares_system import SquaredJudge
+    from exactcv.judge.squared import SquaredJudge
 
     small = BUILDERS["mixture"](30)
     judge = SquaredJudge(small.y, small.weight, True)
