@@ -29,8 +29,8 @@ format: $(VENV)/.requirements  ## put the sources in shape
 docs: $(VENV)/.installed  ## these pages, in docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
-bench: $(VENV)/.installed  ## the benchmarks of benchmarks/RESULTS.md
-	$(BIN)/python benchmarks/run.py
+bench: $(VENV)/.installed  ## exactcv against scikit-learn (others: benchmarks/README.md)
+	$(BIN)/python -m benchmarks.peers.run
 
 # pyproject.toml is the only list of requirements; this prints them all.
 REQUIREMENTS = import tomllib; d = tomllib.load(open('pyproject.toml', 'rb')); \

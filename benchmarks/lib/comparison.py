@@ -1,164 +1,35 @@
-"""What the scripts for the tables of the magic-LOO and consolidated-CV papers share.
+"""Leave-one-out by our methods, by the same solver fold by fold, and by other libraries.
 
-Each script makes one table or figure:  python magic_table1.py [--quick | --full] [--data DIR].
-``--rows`` runs some rows only; ``--write`` keeps what was found in papers1_rows.json, row by row,
-and makes the section of RESULTS_papers1.md and the figure from all rows kept there.  Times are CPU
-seconds of one thread, so that other work on the machine disturbs them little.
+For the tables of the magic-LOO and consolidated-CV papers.  Times are CPU seconds of one thread, so
+that other work on the machine disturbs them little.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 from time import process_time
 from typing import Any
 
 import numpy as np
-from machine import facts
-from papers_peers import LAMBDAS, PEERS, Fit, Job
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
 import exactcv
 from exactcv.algorithms.magic import one_path
 from exactcv.judge.ledger import Ledger
-from exactcv.problem.differentiable import SMOOTH_LOSSES
+from exactcv.problem.differentiable import LOSS_BY_NAME
 from exactcv.problem.folds import leave_one_out_folds
 from exactcv.problem.grid import Grid
-from exactcv.problem.losses import hinge
 from exactcv.problem.problem import Problem, Task
 from exactcv.runtime.threads import Workers
 
-HERE = Path(__file__).parent
-RESULTS, ROWS = HERE / "RESULTS_papers1.md", HERE / "papers1_rows.json"
-FIGURES = HERE / "figures"
-HEAD = "# The papers' tables: magic LOO and consolidated CV\n"
-N_TEST = 10_000
+from .data import Draw
+from .kept_table import Row, table
+from .other_solvers import LAMBDAS, PEERS, Fit, Job
+from .results import bars, seconds
+
 METHODS = ("exact", "consolidated", "magic")
 ALONE = "same solver, fold by fold"
-
-Row = dict[str, Any]
-
-
-# ---- one script ----------------------------------------------------------------------------------
-
-
-@dataclass
-class Table:
-    """A table in the making: ``cases`` by row name, what is said about the rows, the figure.
-
-    ``body`` turns the rows kept so far into paragraphs.
-    """
-
-    title: str
-    cases: Callable[[argparse.Namespace], dict[str, Callable[[], Row]]]
-    body: Callable[[dict[str, Row]], Iterable[str]]
-    figure: Callable[[dict[str, Row]], None]
-
-    def main(self, what: str) -> None:
-        args = options(what)
-        cases = self.cases(args)
-        name = Path(sys.argv[0]).stem
-        kept: dict[str, Row] = _stored().get(name, {}) if args.write else {}
-        for row, run in cases.items():
-            if args.rows and row not in args.rows:
-                continue
-            kept[row] = run() | {"load": round(os.getloadavg()[0], 1), "size": _size(args)}
-            print(f"{row}: {kept[row]}", file=sys.stderr)
-            if args.write:
-                kept |= _store(name, {row: kept[row]})
-        order = [*cases, *(row for row in kept if row not in cases)]
-        kept = {row: kept[row] for row in order if row in kept}
-        if kept:
-            self._publish(args, name, kept)
-        else:
-            print(f"no rows; there are: {', '.join(cases) or 'none (is --data given?)'}")
-
-    def _publish(self, args: argparse.Namespace, name: str, kept: dict[str, Row]) -> None:
-        sizes = " and ".join(sorted({f"--{row['size']}" for row in kept.values()}))
-        command = f"Made by `python benchmarks/{name}.py --write` with {sizes}"
-        load = f"load average at the end of each row {[row['load'] for row in kept.values()]}"
-        text = "\n\n".join(
-            [f"## {self.title}", f"{command}; {load}. The last row on", facts(), *self.body(kept)]
-        )
-        print(text)
-        if args.write:
-            self.figure(kept)
-            _into_results(name, f"{text}\n\n![{self.title}](figures/{name}.png)")
-
-
-def options(what: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=what)
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="one run, no large sizes (default)")
-    size.add_argument("--full", action="store_true", help="the papers' sizes and numbers of runs")
-    parser.add_argument("--rows", nargs="+", metavar="ROW", help="only these, such as p=20,n=400")
-    parser.add_argument(
-        "--data", default=os.environ.get("EXACTCV_DATA"), help="folder of data sets"
-    )
-    parser.add_argument("--write", action="store_true", help=f"write to {RESULTS.name}")
-    return parser.parse_args()
-
-
-def _size(args: argparse.Namespace) -> str:
-    return "full" if args.full else "quick"
-
-
-def _stored() -> dict[str, dict[str, Row]]:
-    return json.loads(ROWS.read_text()) if ROWS.exists() else {}
-
-
-def _store(name: str, rows: dict[str, Row]) -> dict[str, Row]:
-    """Add rows to those kept; returns all, also those that others have added meanwhile."""
-    stored = _stored()
-    rows = stored.get(name, {}) | rows
-    ROWS.write_text(json.dumps(stored | {name: rows}, indent=1) + "\n")
-    return rows
-
-
-def _into_results(name: str, text: str) -> None:
-    """Put a section between markers of its own."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    old = RESULTS.read_text() if RESULTS.exists() else HEAD
-    section = f"{begin}\n{text}\n{end}\n"
-    if begin in old:
-        head, rest = old.split(begin)
-        old = head + section + rest.split(end + "\n", 1)[1]
-    else:
-        old = old.rstrip("\n") + "\n\n" + section
-    RESULTS.write_text(old)
-
-
-# ---- data ----------------------------------------------------------------------------------------
-
-Draw = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-
-
-def simulation(n: int, p: int, seed: int, n_test: int = N_TEST, **kwargs: Any) -> Draw:
-    """Training and test rows of one draw of centres."""
-    X, y = exactcv.datasets.make_mixture(n + n_test, p, random_state=seed, **kwargs)
-    return X[:n], y[:n], X[n:], y[n:]
-
-
-# The magic paper's own simulation: means of 2.  Its sigma = 4 is a standard deviation: with a
-# variance of 4 every left-out error is 0, which its objectives (0.55 to 0.62) rule out.
-MAGIC = {"mean": 2.0, "noise": 4.0}
-
-
-def data_set(folder: str | None, name: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """A standardised data set, or None if it is not there."""
-    path = Path(folder or "") / f"{name}.csv.gz"
-    if folder is None or not path.exists():
-        return None
-    table = np.loadtxt(path, delimiter=",", skiprows=1)
-    X, y = table[:, :-1], table[:, -1]
-    spread = X.std(axis=0)
-    return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0), y
 
 
 # ---- our side ------------------------------------------------------------------------------------
@@ -189,8 +60,8 @@ def one_by_one(
         with threadpool_limits(limits=1), Workers(1) as workers:
             start = process_time()
             part = np.ascontiguousarray(K[np.ix_(train, train)])
-            make = {"hinge": hinge, **SMOOTH_LOSSES}[loss]
-            problem = Problem(part, y[train], np.ones(n - 1), make(y[train]), fit_intercept)
+            f_loss = LOSS_BY_NAME[loss](y[train])
+            problem = Problem(part, y[train], np.ones(n - 1), f_loss, fit_intercept)
             # C of leave-one-out: 1 / (2 n lambda), with all n rows.
             grid = Grid(1 / (2 * n * LAMBDAS), LAMBDAS, False)
             task = Task(problem, leave_one_out_folds(n - 1), grid, True, tol)
@@ -306,44 +177,8 @@ def not_run(rows: dict[str, Row]) -> str:
     return f"Not run: {'; '.join(reasons) or 'nothing'}."
 
 
-# ---- tables --------------------------------------------------------------------------------------
-
-
-def seconds(value: float) -> str:
-    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
-
-
-def table(rows: Sequence[dict[str, str]]) -> str:
-    names: list[str] = []
-    for row in rows:
-        names += [name for name in row if name not in names]
-    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
-    lines += ["| " + " | ".join(row.get(name, "-") for name in names) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def bars(labels: Sequence[str], series: dict[str, Sequence[float]], ylabel: str) -> None:
-    """A grouped bar chart on a log scale, saved as PNG under the name of the script."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
-    width = 0.8 / len(series)
-    for k, (name, values) in enumerate(series.items()):
-        axes.bar(np.arange(len(labels)) + k * width, values, width, label=name)
-    axes.set_xticks(np.arange(len(labels)) + 0.4 - width / 2, labels, fontsize=7)
-    axes.set_yscale("log")
-    axes.set_ylabel(ylabel)
-    axes.legend(fontsize=6, ncols=2)
-    FIGURES.mkdir(exist_ok=True)
-    figure.savefig(FIGURES / f"{Path(sys.argv[0]).stem}.png", dpi=90)
-    plt.close(figure)
-
-
-def time_bars(rows: dict[str, Row]) -> None:
+def time_bars(key: str, rows: dict[str, Row]) -> None:
     """Seconds of every column that all rows have."""
     names = [c for c in [*METHODS, ALONE, *PEERS] if all(c in r["seconds"] for r in rows.values())]
     series = {name: [row["seconds"][name] for row in rows.values()] for name in names}
-    bars([name.replace(",", "\n") for name in rows], series, "CPU seconds, 50 lambdas")
+    bars(key, [name.replace(",", "\n") for name in rows], series, "CPU seconds, 50 lambdas")

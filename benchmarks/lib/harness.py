@@ -8,13 +8,12 @@ peer by its own duality gap.
 
 from __future__ import annotations
 
-import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ours import OurRun
-from peers import PeerRun
+from .command import say
+from .ours import OurRun
 
 GRID_SIZE = 50
 
@@ -49,6 +48,15 @@ class Bar:
     def __str__(self) -> str:
         kind = "at least {:g} times faster" if self.faster else "at most {:g} times"
         return kind.format(self.limit)
+
+
+@dataclass(frozen=True)
+class PeerRun:
+    """Seconds, the worst relative duality gap among the fits, and what was timed."""
+
+    seconds: float
+    gap: float
+    what: str
 
 
 @dataclass(frozen=True)
@@ -99,7 +107,7 @@ def run_cases(cases: Iterable[Case], settings: Settings) -> Report:
     """Run the cases one after the other; one that fails does not take the others with it."""
     report = Report()
     for case in cases:
-        print(f"{case.name} ...", file=sys.stderr, flush=True)
+        say(f"{case.name} ...")
         try:
             case.measure(settings, report)
         except Skip as reason:

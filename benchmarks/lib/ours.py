@@ -1,13 +1,12 @@
 """Our side: ``cross_validate`` from the raw data, with all that a user pays for.
 
-Run as a script it measures one cross-validation in a process of its own, so that the peak memory is
+Run as a module it measures one cross-validation in a process of its own, so that the peak memory is
 that of the library and nothing else.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +17,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import exactcv
+
+from .command import run_module
 
 HOW = ("unchanged", "bound", "solved", "fallback")
 
@@ -64,8 +65,7 @@ def run_ours(X: np.ndarray, y: np.ndarray, **options: Any) -> OurRun:
 def run_alone(n: int, p: int, **options: Any) -> OurRun:
     """The same on the papers' simulation in a fresh process, with its peak memory."""
     job = json.dumps({"n": n, "p": p, "options": options})
-    done = subprocess.run([sys.executable, __file__, job], stdout=subprocess.PIPE, check=True)
-    return OurRun(**json.loads(done.stdout))
+    return OurRun(**json.loads(run_module("benchmarks.lib.ours", job)))
 
 
 def peak_memory() -> int:

@@ -9,13 +9,13 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from harness import Bar, Case, Report, Row, Settings
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV, LeaveOneOut, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import exactcv
+from benchmarks.lib.harness import Bar, Case, Report, Row, Settings
 from exactcv.problem.gamma import median_gamma
 
 JOBS = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from harness import Bar, Case, Report, Row, Settings
+from benchmarks.lib.harness import Bar, Case, Report, Row, Settings
 
 ALLOWED = 0.2  # seconds beyond scikit-learn's own
 IMPORTS = {

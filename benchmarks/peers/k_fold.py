@@ -7,13 +7,25 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from harness import GRID_SIZE, Bar, Case, Report, Row, Settings, Skip, contest, make_row
-from leave_one_out import LAMBDAS
-from ours import OurRun, run_alone, run_ours
-from peers import PeerRun, k_fold_fits, kernel, plain_fits
 
 import exactcv
+from benchmarks.lib.harness import (
+    GRID_SIZE,
+    Bar,
+    Case,
+    PeerRun,
+    Report,
+    Row,
+    Settings,
+    Skip,
+    contest,
+    make_row,
+)
+from benchmarks.lib.ours import OurRun, run_alone, run_ours
 from exactcv.runtime.memory import available_memory
+
+from .leave_one_out import LAMBDAS
+from .svc import k_fold_fits, kernel, plain_fits
 
 WIDE = np.geomspace(1e3, 1e-3, GRID_SIZE)
 FOLDS = 10

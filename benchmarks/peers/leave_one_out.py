@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
-from harness import GRID_SIZE, Bar, Case, Report, Settings, Skip, contest, make_row
-from ours import OurRun, run_ours
-from peers import PeerRun, kernel, plain_fits, support_vector_refits
 
 import exactcv
+from benchmarks.lib.data import is_there, read_rows, standardised
+from benchmarks.lib.harness import (
+    GRID_SIZE,
+    Bar,
+    Case,
+    PeerRun,
+    Report,
+    Settings,
+    Skip,
+    contest,
+    make_row,
+)
+from benchmarks.lib.ours import OurRun, run_ours
+
+from .svc import kernel, plain_fits, support_vector_refits
 
 LAMBDAS = np.exp(np.linspace(6.0, -6.0, GRID_SIZE))  # the papers' grid, and the default
 
@@ -70,8 +81,7 @@ def _chess(settings: Settings, report: Report) -> None:
     if settings.quick:
         rows = np.random.default_rng(0).permutation(len(y))[:400]
         X, y = X[rows], y[rows]
-    spread = X.std(axis=0)
-    X = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    X = standardised(X)
 
     def peer(run: OurRun) -> Callable[[], PeerRun]:
         return partial(plain_fits, kernel(X, run.gamma), y, LAMBDAS)
@@ -84,10 +94,8 @@ def _chess(settings: Settings, report: Report) -> None:
 
 def _load_chess(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
     """King-rook against king-pawn: from a file (37 columns and y = -1, 1), or from OpenML."""
-    path = Path(settings.data or "") / "chess.csv.gz"
-    if settings.data and path.exists():
-        table = np.loadtxt(path, delimiter=",", skiprows=1)
-        return table[:, :-1], table[:, -1]
+    if settings.data is not None and is_there(settings.data, "chess"):
+        return read_rows(settings.data, "chess")
     if not settings.fetch:
         raise Skip(
             "no chess.csv.gz: give its folder with --data or EXACTCV_DATA, or use --fetch to "

@@ -1,32 +1,23 @@
-"""Run the benchmarks and print, or write down, what they say.
+"""exactcv against scikit-learn: run the cases and print, or write down, what they say.
 
-python benchmarks/run.py            the full table, about 6 minutes
-python benchmarks/run.py --quick    small sizes, less than a minute
-python benchmarks/run.py --write    the full table into RESULTS.md and README.md
+python -m benchmarks.peers.run            the full table, about 6 minutes
+python -m benchmarks.peers.run --quick    small sizes, less than a minute
+python -m benchmarks.peers.run --write    the full table into results/peers.md and README.md
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import re
-import shlex
 import sys
-from pathlib import Path
 
-import drop_in
-import import_time
-import k_fold
-import leave_one_out
-import machine
-from harness import Case, Report, Row, Settings, run_cases
-from ours import warm_up
+from benchmarks.lib import command, machine
+from benchmarks.lib.harness import Case, Report, Row, Settings, run_cases
+from benchmarks.lib.ours import warm_up
+from benchmarks.lib.results import markdown, put_section, write_section
 
-HERE = Path(__file__).resolve().parent
-RESULTS, README = HERE / "RESULTS.md", HERE.parent / "README.md"
-# What stands after this line of RESULTS.md, the list of the papers' tables, is written by hand.
-KEPT = "<!-- below: kept by run.py -->\n"
-README_TABLE = re.compile(r"(<!-- times: begin -->\n).*?(<!-- times: end -->)", re.DOTALL)
+from . import drop_in, import_time, k_fold, leave_one_out
+
+README = command.ROOT / "README.md"
 
 HOW_MEASURED = """\
 Ours is `exactcv.cross_validate(X, y)` from the raw data with everything included: kernel matrix,
@@ -51,29 +42,22 @@ def main() -> int:
     facts = machine.facts()
     warm_up()
     report = run_cases(cases, settings)
-    text = _text(report, facts, _command(options))
+    text = _text(report, facts)
     print(text)
     if options.write:
-        RESULTS.write_text(text + _kept())
+        write_section("peers", "peers", text, "exactcv against scikit-learn")
         if not options.quick and not options.only:
-            _into_readme(report)
+            put_section(README, "times", _readme_table(report))
     return 1 if report.failed else 0
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Benchmarks of exactcv against scikit-learn.")
-    parser.add_argument("--quick", action="store_true", help="small sizes, less than a minute")
+    sizes = {"quick": "small sizes, less than a minute"}
+    parser = command.parser(__doc__, sizes, "peers")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="cases whose names start so")
     parser.add_argument("--list", action="store_true", help="list the cases and stop")
     parser.add_argument("--repeat", type=int, metavar="N", help="runs of each side")
-    parser.add_argument(
-        "--data",
-        metavar="DIR",
-        default=os.environ.get("EXACTCV_DATA"),
-        help="folder with chess.csv.gz; default: the environment variable EXACTCV_DATA",
-    )
     parser.add_argument("--fetch", action="store_true", help="download chess from OpenML if needed")
-    parser.add_argument("--write", action="store_true", help="write RESULTS.md")
     return parser.parse_args()
 
 
@@ -92,22 +76,12 @@ def _names(cases: list[Case]) -> str:
     return ", ".join(case.name for case in cases)
 
 
-def _command(options: argparse.Namespace) -> str:
-    """The command that made the figures, without the path of the data."""
-    words = ["python benchmarks/run.py"]
-    words += [f"--{name}" for name in ("quick", "fetch", "write") if getattr(options, name)]
-    words += ["--only", *map(shlex.quote, options.only)] if options.only else []
-    words += [f"--repeat {options.repeat}"] if options.repeat else []
-    words += ["--data DIR"] if options.data else []
-    return " ".join(words)
-
-
 # ---- words -------------------------------------------------------------------------------------
 
 
-def _text(report: Report, facts: str, command: str) -> str:
+def _text(report: Report, facts: str) -> str:
     parts = [
-        f"# Benchmarks\n\nMade by `{command}`.\n\n{facts}\n\n{HOW_MEASURED}",
+        f"Made by `{command.command_line()}`.\n\n{facts}\n\n{HOW_MEASURED}",
         "## Times\n\n" + _main_table(report.rows),
     ]
     missing = [
@@ -121,21 +95,10 @@ def _text(report: Report, facts: str, command: str) -> str:
     return "\n\n".join(parts + report.notes) + "\n"
 
 
-def _kept() -> str:
-    """The marker and what follows it in RESULTS.md."""
-    _, marker, rest = RESULTS.read_text().partition(KEPT) if RESULTS.exists() else ("", "", "")
-    return f"\n{marker}{rest}" if marker else ""
-
-
-def _table(head: list[str], body: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *body]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-
-
 def _main_table(rows: list[Row]) -> str:
     head = ["work", "ours", "peer", "peer is", "ratio", "bar", "", "worst KKT", "gap ours"]
     head += ["gap peer", "folds settled"]
-    return _table(head, [_main_cells(row) for row in rows])
+    return markdown(head, [_main_cells(row) for row in rows])
 
 
 def _main_cells(row: Row) -> list[str]:
@@ -152,19 +115,17 @@ def _parts_table(rows: list[Row]) -> str:
     body = [
         [row.work, *(f"{row.run.timings[name]:.3g}" for name in names)] for row in rows if row.run
     ]
-    return _table(["work", *(f"{name} (s)" for name in names)], body)
+    return markdown(["work", *(f"{name} (s)" for name in names)], body)
 
 
-def _into_readme(report: Report) -> None:
+def _readme_table(report: Report) -> str:
     """The README shows the larger sizes only."""
     body = [
         [row.work, _amount(row.ours, "s"), f"{_amount(row.peer, 's')} ({row.peer_is})", row.ratio]
         for row in report.rows
         if row.unit == "s" and not any(f"n={n}," in row.work for n in (200, 400))
     ]
-    table = _table(["work", "exactcv", "scikit-learn", "ratio"], body)
-    text = README.read_text()
-    README.write_text(README_TABLE.sub(lambda found: f"{found[1]}{table}\n{found[2]}", text))
+    return markdown(["work", "exactcv", "scikit-learn", "ratio"], body)
 
 
 def _amount(value: float, unit: str) -> str:

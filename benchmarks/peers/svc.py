@@ -8,7 +8,6 @@ spread over the grid.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
@@ -17,16 +16,9 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
+from benchmarks.lib.harness import PeerRun
+
 CACHE_MB = 1000
-
-
-@dataclass(frozen=True)
-class PeerRun:
-    """Seconds, the worst relative duality gap among the fits, and what was timed."""
-
-    seconds: float
-    gap: float
-    what: str
 
 
 def fit(K: np.ndarray, y: np.ndarray, C: float) -> tuple[float, float]:

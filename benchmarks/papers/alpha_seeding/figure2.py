@@ -1,6 +1,6 @@
 """Alpha seeding, Figure 2: leave-one-out, every scheme's time in units of SIR's.
 
-    python benchmarks/seeding_figure2.py --data DIR [--quick | --full] [--only FILE ...] [--write]
+    python -m benchmarks.papers.alpha_seeding.figure2 --data DIR [--full] [--only FILE] [--write]
 
 As in the paper the first rounds stand for the large sets (100 for adult, 30 for webdata); without
 --full also for madelon (100).  The solution on all rows is in the totals of AVG and TOP, which need
@@ -9,64 +9,63 @@ it.  ``exact`` runs all rounds, and its time is for all of them.
 
 from __future__ import annotations
 
-import matplotlib
-from seeding import (
+from functools import partial
+
+from benchmarks.lib.results import markdown, pyplot, save_figure
+
+from .records import Record, Records
+from .runs import (
     LARGEST_MATRIX,
     SETS,
     Loaded,
     Settings,
+    collect,
     finish,
     labels,
-    load,
     parse,
     run,
     verdicts,
 )
-from seeding_records import HERE, Record, Records
 
 SCHEMES = ("cold", "avg", "top", "ato", "mir", "sir")
 ROUNDS = {"madelon": 100, "a9a": 100, "w8a": 30}
-FIGURES = HERE / "figures"
+HEAD = [
+    "data", "n", "rounds", "scheme", "seeding CPU s", "total CPU s", "seeding share", "iterations",
+    "kernel evaluations", "accuracy", "labels settled (iterations)", "labels beside cold",
+]  # fmt: skip
 
 
-def measure(loaded: Loaded, scheme: str, settings: Settings) -> Record | None:
+def measure(settings: Settings, loaded: Loaded, scheme: str, k: int | str) -> Record | None:
     if scheme == "exact":
-        return run(loaded, scheme, "loo") if len(loaded.y) <= LARGEST_MATRIX else None
+        return run(loaded, scheme, k) if len(loaded.y) <= LARGEST_MATRIX else None
     whole = settings.full and loaded.what.file == "madelon"
-    return run(loaded, scheme, "loo", None if whole else ROUNDS.get(loaded.what.file))
+    return run(loaded, scheme, k, None if whole else ROUNDS.get(loaded.what.file))
 
 
-def table(records: Records) -> list[str]:
-    lines = [
-        "| data | n | rounds | scheme | seeding CPU s | total CPU s | seeding share | iterations | "
-        "kernel evaluations | accuracy | labels settled (iterations) | labels beside cold |",
-        "|" + " --- |" * 12,
-    ]
+def table(records: Records) -> str:
+    lines = []
     for what in SETS:
         cold = records.get(what.file, "loo", "cold")
         for scheme in (*SCHEMES, "exact"):
             row = records.get(what.file, "loo", scheme)
-            if row is None:
-                continue
-            counts = "- | - | -" if scheme == "exact" else ""
-            if not counts:
-                counts = f"{row.share:.1%} | {row.iterations} | {row.evaluations:.3g}"
-            settled = "-" if scheme == "exact" else f"{row.close} ({row.settling})"
-            lines.append(
-                f"| {row.name} | {row.n} | {row.rounds} | {scheme} | {row.seeding:.4f} | "
-                f"{row.seconds:.3f} | {counts} | {row.accuracy:.2%} | {settled} | "
-                f"{labels(row, cold)} |"
-            )
-    return lines
+            if row is not None:
+                lines.append(_cells(row, cold))
+    return markdown(HEAD, lines)
+
+
+def _cells(row: Record, cold: Record | None) -> list[str]:
+    return [
+        *(row.name, str(row.n), str(row.rounds), row.scheme),
+        *(f"{row.seeding:.4f}", f"{row.seconds:.3f}"),
+        *row.seeding_cells(),
+        *(f"{row.accuracy:.2%}", row.settled_cell(), labels(row, cold)),
+    ]
 
 
 def draw(records: Records, settings: Settings) -> str:
     """Bars of time and of iterations in units of SIR's, a group for each data set."""
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     sets = [what for what in SETS if records.get(what.file, "loo", "sir") is not None]
-    figure, axes = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
+    figure, axes = pyplot().subplots(1, 2, figsize=(10, 3.4), layout="constrained")
     for axis, what in zip(axes, ("seconds", "iterations"), strict=True):
         for s, scheme in enumerate(SCHEMES):
             heights, places = [], []
@@ -81,26 +80,16 @@ def draw(records: Records, settings: Settings) -> str:
         axis.axhline(1.0, color="black", linewidth=0.5)
         axis.set_title(f"leave-one-out, {what} (SIR = 1)")
     axes[0].legend(fontsize=7)
-    FIGURES.mkdir(exist_ok=True)
-    name = f"seeding_figure2{'_full' if settings.full else ''}.png"
-    figure.savefig(FIGURES / name, dpi=90)
-    return name
+    return save_figure(figure, f"alpha_seeding_figure2{'_full' if settings.full else ''}")
 
 
 def main() -> None:
     settings = parse(__doc__)
-    records = Records(settings.size)
-    for loaded in load(settings):
-        for scheme in filter(settings.wants, (*SCHEMES, "exact")):
-            record = measure(loaded, scheme, settings)
-            if record is not None:
-                records.add(record)
-                if settings.write:
-                    records.save()
-    lines = [*table(records), "", *verdicts(records, [(what.file, "loo") for what in SETS])]
+    records = collect(settings, (*SCHEMES, "exact"), ["loo"], partial(measure, settings))
+    lines = [table(records), "", *verdicts(records, [(what.file, "loo") for what in SETS])]
     if settings.write:
-        lines += ["", f"![Figure 2](figures/{draw(records, settings)})"]
-    finish(settings, "seeding_figure2", "Figure 2: leave-one-out", lines)
+        lines += ["", f"![Figure 2]({draw(records, settings)})"]
+    finish(settings, "figure2", "Figure 2: leave-one-out", lines)
 
 
 if __name__ == "__main__":

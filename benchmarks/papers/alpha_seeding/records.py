@@ -1,24 +1,21 @@
 """The alpha-seeding benchmarks' measurements: kept in a file, so that sets can be run one by one.
 
 A record is one scheme on one data set and one kind of folds.  Every script measures what it is
-asked for, puts it among the records of earlier runs (``seeding_runs.json``), and makes its table
-from all of them.
+asked for, puts it among the records of earlier runs (results/alpha_seeding.json), and makes its
+table from all of them.
 """
 
 from __future__ import annotations
 
 import base64
-import json
-import re
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).parent
-RUNS, RESULTS = HERE / "seeding_runs.json", HERE / "RESULTS_seeding.md"
+from benchmarks.lib.results import read_records, write_records
+
+FILE = "alpha_seeding"
 Key = tuple[str, str, str]  # data set, folds, scheme
-HEAD = "# Alpha seeding and the working-set solver\n"
 
 
 @dataclass(frozen=True)
@@ -76,6 +73,16 @@ class Record:
     def share(self) -> float:
         return self.seeding / self.seconds
 
+    def seeding_cells(self) -> list[str]:
+        """Share of the seeds, iterations and evaluations; ``exact`` has none of them."""
+        if self.scheme == "exact":
+            return ["-"] * 3
+        return [f"{self.share:.1%}", str(self.iterations), f"{self.evaluations:.3g}"]
+
+    def settled_cell(self) -> str:
+        """Labels settled beside the chain, and in how many iterations."""
+        return "-" if self.scheme == "exact" else f"{self.close} ({self.settling})"
+
     def positive(self) -> np.ndarray:
         """Which of the tested rows were predicted to be of class +1."""
         packed = np.frombuffer(base64.b64decode(self.labels), dtype=np.uint8)
@@ -114,28 +121,16 @@ class Records:
             size: [asdict(record) for _, record in sorted(records.items())]
             for size, records in everything.items()
         }
-        RUNS.write_text(json.dumps(lists, indent=1, sort_keys=True))
+        write_records(FILE, lists)
 
 
 def _read() -> dict[str, dict[Key, Record]]:
     """Every record of the file, by size and key."""
-    everything = json.loads(RUNS.read_text()) if RUNS.exists() else {}
     return {
         size: {_key(record): record for record in (Record(**one) for one in records)}
-        for size, records in everything.items()
+        for size, records in read_records(FILE).items()
     }
 
 
 def _key(record: Record) -> Key:
     return record.data, record.k, record.scheme
-
-
-def write_section(key: str, title: str, text: str) -> None:
-    """Put a section into the results file, in place of its old self."""
-    old = RESULTS.read_text() if RESULTS.exists() else HEAD
-    section = f"<!-- {key} -->\n## {title}\n\n{text}\n<!-- end {key} -->\n"
-    pattern = re.compile(rf"<!-- {key} -->\n.*?<!-- end {key} -->\n", re.DOTALL)
-    if pattern.search(old):
-        RESULTS.write_text(pattern.sub(lambda _: section, old))
-    else:
-        RESULTS.write_text(f"{old}\n{section}")

@@ -1,4 +1,7 @@
-"""What the alpha-seeding benchmarks share: data, cold starts, one cross-validation, the results.
+"""What the scripts of this folder share: data, cold starts, one cross-validation, the results.
+
+Sets can be run one by one (``--only``): what is measured is kept, and the tables are made of all
+that is there.
 
 Every scheme runs plain SMO with tolerance 1e-3, as the paper's LIBSVM does, on the same folds.
 ``cold`` starts every fold from zero.  As in the paper no kernel matrix is held: rows are computed
@@ -14,22 +17,22 @@ timed.  As in LIBSVM what is then not above zero is predicted to be of class -1.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
 
 import numpy as np
-import pandas as pd
-from machine import facts
 from scipy import sparse
-from seeding_records import Record, Records, pack, write_section
 from threadpoolctl import threadpool_limits
 
+from benchmarks.lib import command
+from benchmarks.lib.command import say
+from benchmarks.lib.data import read_rows
+from benchmarks.lib.machine import facts
+from benchmarks.lib.results import write_section
 from exactcv import tolerances
 from exactcv.algorithms import get_method
 from exactcv.algorithms.alpha_seeding.chain import FROM_FULL, SEEDS, Chain, Placed
@@ -44,6 +47,9 @@ from exactcv.problem.losses import hinge
 from exactcv.problem.problem import Problem, Task
 from exactcv.runtime.threads import Workers
 
+from .records import FILE, Record, Records, pack
+
+HEAD = "Alpha seeding and the working-set solver"
 TOL = 1e-3
 # Labels within CLOSE times the tolerance are settled, by tolerances down to the last.
 CLOSE, LAST_TOL = 10.0, 1e-10
@@ -114,30 +120,18 @@ class Loaded:
 
 
 def parse(doc: str | None) -> Settings:
-    parser = argparse.ArgumentParser(
-        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", default=os.environ.get("EXACTCV_DATA"), help="folder of the CSVs")
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="5,000 rows of the large sets (default)")
-    size.add_argument("--full", action="store_true", help="all rows")
+    sizes = {"quick": "5,000 rows of the large sets (default)", "full": "all rows"}
+    parser = command.parser(doc, sizes, FILE)
     parser.add_argument("--only", nargs="*", default=[], metavar="FILE", help="only these sets")
     parser.add_argument("--schemes", nargs="*", default=[], metavar="NAME", help="only these")
     parser.add_argument("--no-run", action="store_true", help="make the table of earlier runs")
-    parser.add_argument("--write", action="store_true", help="keep the records and the table")
     given = parser.parse_args()
     if given.data is None and not given.no_run:
-        parser.error("give --data DIR, or set EXACTCV_DATA, to the folder of the papers' data sets")
+        parser.error("give the folder of the data sets with --data or EXACTCV_DATA")
     folder = Path(given.data or ".")
     return Settings(
         folder, given.full, given.write, tuple(given.only), tuple(given.schemes), not given.no_run
     )
-
-
-def read_csv(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
-    table = pd.read_csv(folder / f"{name}.csv.gz")
-    y = table.pop("y").to_numpy(float)
-    return table.to_numpy(float), y
 
 
 def load(settings: Settings) -> Iterable[Loaded]:
@@ -154,7 +148,7 @@ def load(settings: Settings) -> Iterable[Loaded]:
 
 
 def load_set(what: DataSet, settings: Settings) -> Loaded:
-    X, y = read_csv(settings.data, what.file)
+    X, y = read_rows(settings.data, what.file)
     kernel = Kernel("rbf", gamma=what.gamma)
     if what.quick_rows and not settings.full:
         rows = np.arange(what.quick_rows)
@@ -308,6 +302,25 @@ def _run_exact(loaded: Loaded, scheme: str, folds: Folds) -> Run:
 # ---- results -------------------------------------------------------------------------------------
 
 
+def collect(
+    settings: Settings,
+    schemes: Sequence[str],
+    ks: Sequence[int | str],
+    measure: Callable[[Loaded, str, int | str], Record | None],
+) -> Records:
+    """All records, with what is measured now; ``measure`` gives None for what takes too long."""
+    records = Records(settings.size)
+    for loaded in load(settings):
+        for k in ks:
+            for scheme in filter(settings.wants, schemes):
+                record = measure(loaded, scheme, k)
+                if record is not None:
+                    records.add(record)
+                    if settings.write:
+                        records.save()
+    return records
+
+
 def labels(record: Record, cold: Record | None) -> str:
     """How the labels compare with those of cold starts."""
     if cold is None:
@@ -337,16 +350,12 @@ def _told(met: bool) -> str:
     return "met" if met else "**not met**"
 
 
-def finish(settings: Settings, script: str, title: str, lines: Sequence[str]) -> None:
+def finish(settings: Settings, key: str, title: str, lines: Sequence[str]) -> None:
     """Print the section; with --write put it into the results file."""
     size = " --full" if settings.full else ""
-    command = f"python benchmarks/{script}.py --data DIR{size} --write"
-    text = "\n".join([f"Made by `{command}`, one set at a time.", "", facts(), "", *lines])
+    made = f"Made by `python -m {command.module()} --data DIR{size} --write`, one set at a time."
     title += " (all rows)" if settings.full else ""
-    print(f"## {title}\n\n{text}")
+    text = "\n".join([f"## {title}", "", made, "", facts(), "", *lines])
+    print(text)
     if settings.write:
-        write_section(f"{script}_{settings.size}", title, text)
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+        write_section(FILE, f"{key}_{settings.size}", text, HEAD)

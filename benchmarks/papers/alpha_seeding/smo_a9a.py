@@ -1,6 +1,6 @@
 """The working-set solver on a9a without a kernel matrix, beside scikit-learn's SVC.
 
-    python benchmarks/smo_a9a.py --data DIR [--quick | --full] [--write]
+    python -m benchmarks.papers.alpha_seeding.smo_a9a --data DIR [--full] [--write]
 
 Both sides get the same rows, C, gamma, tolerance 1e-3 and a cache of 200 MB, on one thread; ours
 holds float64 rows, the peer float32.  The peer gets the features dense, which is quicker for it
@@ -15,14 +15,17 @@ from time import perf_counter, process_time
 
 import numpy as np
 from scipy import sparse
-from seeding import Settings, finish, parse, read_csv
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
+from benchmarks.lib.data import read_rows
+from benchmarks.lib.results import markdown
 from exactcv.engine.kernel_rows import CachedRows
 from exactcv.engine.smo import solve
 from exactcv.problem.kernels import Kernel
 from exactcv.problem.losses import hinge
+
+from .runs import Settings, finish, parse
 
 C, GAMMA, TOL, BUDGET = 100.0, 0.5, 1e-3, 200_000_000
 QUICK_ROWS = 10_000
@@ -76,32 +79,28 @@ def objective(X: np.ndarray, y: np.ndarray, coef: np.ndarray) -> float:
 
 
 def report(settings: Settings) -> list[str]:
-    X, y = read_csv(settings.data, "a9a")
+    X, y = read_rows(settings.data, "a9a")
     if not settings.full:
         X, y = X[:QUICK_ROWS], y[:QUICK_ROWS]
     sides = [ours(X, y), peer(X, y)]
     values = [objective(X, y, side.coef) for side in sides]
-    lines = [
-        f"a9a, {len(y)} rows, C = {C:g}, gamma = {GAMMA:g}, tolerance {TOL:g}, cache 200 MB:",
-        "",
-        "| solver | wall s | CPU s | iterations | kernel evaluations | support vectors | dual |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    head = ["solver", "wall s", "CPU s", "iterations", "kernel evaluations", "support vectors"]
+    body = []
     for side, value in zip(sides, values, strict=True):
         count = "not told" if side.evaluations is None else f"{side.evaluations:.3g}"
-        lines.append(
-            f"| {side.name} | {side.seconds:.1f} | {side.cpu:.1f} | {side.iterations} | {count} | "
-            f"{side.n_support} | {value:.4f} |"
-        )
+        figures = [f"{side.seconds:.1f}", f"{side.cpu:.1f}", str(side.iterations), count]
+        body.append([side.name, *figures, str(side.n_support), f"{value:.4f}"])
     ratio = sides[0].cpu / sides[1].cpu
     apart = abs(values[0] - values[1]) / abs(values[1])
     verdict = "met" if ratio <= 3 and apart <= 1e-4 else "**not met**"
-    lines += [
+    return [
+        f"a9a, {len(y)} rows, C = {C:g}, gamma = {GAMMA:g}, tolerance {TOL:g}, cache 200 MB:",
+        "",
+        markdown([*head, "dual"], body),
         "",
         f"CPU time {ratio:.2f} times the peer's (bar: at most 3), objectives {apart:.1e} apart "
         f"relatively (bar: 1e-4): {verdict}.",
     ]
-    return lines
 
 
 def main() -> None:

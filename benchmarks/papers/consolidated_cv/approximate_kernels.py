@@ -1,10 +1,11 @@
 """Approximate kernels: speed against LinearSVC, growth with n, accuracy against m, Dask.
 
-python benchmarks/approx.py [--quick | --full] [--part speed growth accuracy dask] [--write]
+    python -m benchmarks.papers.consolidated_cv.approximate_kernels [--quick | --full]
+        [--part speed growth accuracy dask] [--write]
 
 Every part runs in processes of its own, on the simulation of the papers with p = 20; what was found
-is kept in approx_rows.json, and RESULTS_approx.md is made from all that is there.  Seconds are wall
-clock, with two threads, from the raw rows to the certified leave-one-out curve.
+is kept in results/approximate_kernels.json, and the results file is made from all that is there.
+Seconds are wall clock, with two threads, from the raw rows to the certified leave-one-out curve.
 """
 
 from __future__ import annotations
@@ -13,32 +14,31 @@ import argparse
 import json
 import os
 import resource
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-from machine import facts
 
 import exactcv
+from benchmarks.lib import command, results
+from benchmarks.lib.machine import facts
 
-HERE = Path(__file__).parent
-RESULTS, ROWS = HERE / "RESULTS_approx.md", HERE / "approx_rows.json"
-FIGURE = HERE / "figures" / "approx_accuracy.png"
+from . import approximate_kernels_words as words
+
+FILE = "approximate_kernels"
 P, SEED, N_TEST = 20, 0, 100_000
 GRID = np.exp(np.linspace(6, -6, 50))
 REPEATS = 3
 PARTS = ("speed", "growth", "accuracy", "dask")
+MODULE = "benchmarks.papers.consolidated_cv.approximate_kernels"
 
 Row = dict[str, Any]
 
 
 def lambdas_of(approx: str, m: int, grid: str) -> np.ndarray:
-    """``GRIDS`` says what they are."""
+    """``words.GRIDS`` says what they are."""
     return GRID * 2.0 / m if approx == "rff" and grid == "paper" else GRID
 
 
@@ -142,7 +142,7 @@ def linear_svc(n: int, m: int, approx: str, grid: str, which: list[int]) -> Row:
             warnings.simplefilter("ignore")
             model.fit(Z, y)
         found.append((l, perf_counter() - start, int(np.max(model.n_iter_))))
-        print(found[-1], file=sys.stderr, flush=True)
+        command.say(str(found[-1]))
     return _total({"n": n, "m": m, "approx": approx, "grid": grid, "fits": found})
 
 
@@ -208,7 +208,7 @@ def on_dask(n: int, m: int) -> Row:
     }  # fmt: skip
 
 
-# ---- which runs, and what is said of them --------------------------------------------------------
+# ---- which runs ----------------------------------------------------------------------------------
 
 
 PROBLEMS = (("nystroem", "paper"), ("rff", "paper"), ("rff", "kernel"))
@@ -255,10 +255,9 @@ def jobs(part: str, size: str) -> dict[str, tuple[str, list[Any]]]:
 def run_alone(name: str, function: str, arguments: list[Any]) -> Row:
     """In a process of its own, for its memory and so that nothing is warm."""
     load = os.getloadavg()[0]
-    call = [sys.executable, __file__, "--call", function, json.dumps(arguments)]
-    done = subprocess.run(call, stdout=subprocess.PIPE, check=True, text=True)
-    row: Row = json.loads(done.stdout.splitlines()[-1])
-    print(f"{name}: {row}", file=sys.stderr)
+    printed = command.run_module(MODULE, "--call", function, json.dumps(arguments))
+    row: Row = json.loads(printed.splitlines()[-1])
+    command.say(f"{name}: {row}")
     return row | {"load": round(load, 1)}
 
 
@@ -272,192 +271,39 @@ def measured(todo: dict[str, tuple[str, list[Any]]], repeats: int) -> Iterator[t
             yield name, found[name]
 
 
-def text(rows: dict[str, dict[str, Row]]) -> str:
-    parts = [GRIDS, speed(rows.get("speed", {})), growth(rows.get("growth", {}))]
-    parts += [accuracy(rows.get("accuracy", {})), dask(rows.get("dask", {}))]
-    return "\n\n".join(part for part in parts if part)
-
-
-GRIDS = (
-    "50 lambdas each. `paper`: the problems (40) and (41) of the consolidated-CV paper with the "
-    "papers' grid, e^6 to e^-6. For Nystroem the inner products of the features are the kernel "
-    "(as approximated). The random features cos(w'x + b) of the paper are not scaled: their inner "
-    "products are m / 2 times the kernel. Ours are scaled, so the same problem has lambdas 2 / m "
-    "times as large: with m = 200, regularisation a hundred times weaker than for Nystroem. "
-    "`kernel`: random features that are scaled, with e^6 to e^-6 as they are; the best lambda is "
-    "the last then."
-)
-
-
-def table(head: list[str], lines: list[list[str]]) -> str:
-    rule = ["---"] * len(head)
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *lines])
-
-
-def speed(rows: dict[str, Row]) -> str:
-    lines = []
-    for name, peer in rows.items():
-        if not name.startswith("peer") or (mine := rows.get(name.replace("peer", "ours"))) is None:
-            continue
-        most, ratio = max(fit[2] for fit in peer["fits"]), peer["seconds"] / mine["seconds"]
-        lines.append([
-            f"{peer['n']:,}", peer["approx"], peer["grid"], f"{mine['seconds']:.1f} s",
-            f"{peer['seconds']:.0f} s*", f"{ratio:.1f} times faster ({verdict(ratio >= 5)})",
-            f"{mine['gap']:.0e}", f"{most} of 1000", f"{mine['test'] / mine['bayes']:.3f}",
-            f"{mine['load']}, {peer['load']}",
-        ])  # fmt: skip
-    head = ["n", "features", "grid", "exactcv, LOO curve", "50 LinearSVC fits", "ratio (bar: 5)",
-            "gap, ours", "its iterations, at most", "test error over Bayes",
-            "load average"]  # fmt: skip
-    note = (
-        f"The quickest of {REPEATS} runs in turn. * estimated from nine lambdas. "
-        '`LinearSVC(loss="hinge")`, default tolerance (1e-4) and iteration limit, on features that '
-        "are there already (exactcv's time includes them); it does no cross-validation. m = 200, "
-        "50 lambdas, two cores (LinearSVC uses one)."
-    )
-    return "\n\n".join(["## Speed", table(head, lines), note]) if lines else ""
-
-
-def verdict(met: bool) -> str:
-    return "met" if met else "missed"
-
-
-def growth(rows: dict[str, Row]) -> str:
-    if not rows:
-        return ""
-    runs = sorted(rows.values(), key=lambda row: (row["approx"], row["grid"], row["n"]))
-    lines = []
-    for row in runs:
-        same = [r for r in runs if (r["approx"], r["grid"]) == (row["approx"], row["grid"])]
-        base = next((r for r in same if r["n"] == 100_000), same[0])
-        power = "-"
-        if row["n"] > base["n"]:
-            power = f"{np.log(row['seconds'] / base['seconds']) / np.log(row['n'] / base['n']):.2f}"
-        lines.append([
-            f"{row['n']:,}", row["approx"], row["grid"], f"{row['seconds']:.1f} s", power,
-            f"{row['GB']:.1f}", f"{row['passes']}", f"{row['proved']:.5%}", f"{row['solved']}",
-            f"{row['test']:.4f}", f"{row['test'] / row['bayes']:.3f}", f"{row['gap']:.0e}",
-            row["features"], f"{row['load']}",
-        ])  # fmt: skip
-    head = ["n", "features", "grid", "time", "power of n from 100,000 (bar: 1.1)",
-            "peak GB (bar: 8)", "passes", "labels proved", "solved", "test error",
-            "over Bayes (bar: 1.1)", "gap", "kept in", "load average"]  # fmt: skip
-    note = (
-        "Leave-one-out error curve, m = 200, 50 lambdas, two threads. The rows are a file that is "
-        "mapped into memory. Test error on 100,000 new rows at the lambda that leave-one-out "
-        "picks, and the error of the Bayes rule on the same rows. The paper has 15.7 s for "
-        "n = 100,000 and 831 s for 5,000,000 on its machine."
-    )
-    return "\n\n".join(["## Growth with n", table(head, lines), note])
-
-
-def accuracy(rows: dict[str, Row]) -> str:
-    if not rows:
-        return ""
-    lines = []
-    for name, row in sorted(rows.items(), key=_by_kind):
-        ratio = f"{row['test'] / row['bayes']:.3f}"
-        line = [name, f"{row['seconds']:.1f} s", f"{row['test']:.4f}", ratio]
-        lines.append([*line, f"{row['load']}"])
-    plot_accuracy(rows)
-    head = ["run", "time", "test error", "over Bayes", "load average"]
-    note = (
-        "Leave-one-out curves; the names are as above. At n = 800 the kernel itself is better than "
-        "its approximations, as the paper remarks, and quicker. At n = 100,000 Nystroem with 50 "
-        "landmarks is better than 200 random features on the same grid. Not run: random features "
-        "with m = 1000 on the paper's grid, which had not finished after seven minutes: "
-        "regularisation is five times weaker than at m = 200 there, hundreds of left-out rows move "
-        "further than the small problems reach, and each takes a second over all rows.\n\n"
-        f"![Test error against time]({FIGURE.parent.name}/{FIGURE.name})"
-    )
-    return "\n\n".join(["## Accuracy against time", table(head, lines), note])
-
-
-def _by_kind(run: tuple[str, Row]) -> tuple[Any, ...]:
-    row = run[1]
-    return -row["n"], row.get("approx", ""), row.get("grid", ""), row.get("m", 0)
-
-
-def plot_accuracy(rows: dict[str, Row]) -> None:
-    import matplotlib.pyplot as plt
-
-    figure, ax = plt.subplots(figsize=(6, 4))
-    for approx, grid, marker in (
-        ("nystroem", "paper", "s"), ("rff", "kernel", "o"), ("rff", "paper", "^"),
-    ):  # fmt: skip
-        kind = (approx, grid)
-        runs = [r for r in rows.values() if (r.get("approx"), r.get("grid")) == kind]
-        runs = [r for r in runs if r["n"] > 800]
-        runs.sort(key=lambda row: row["m"])
-        if not runs:
-            continue
-        times, errors = [r["seconds"] for r in runs], [r["test"] for r in runs]
-        ax.plot(times, errors, marker=marker, label=f"{approx}, grid `{grid}`")
-        for row in runs:
-            ax.annotate(f" {row['m']}", (row["seconds"], row["test"]))
-    if few := rows.get("exact n=800"):
-        ax.plot(few["seconds"], few["test"], "k*", label="exact kernel, n = 800")
-    bayes = next(iter(rows.values()))["bayes"]
-    ax.axhline(bayes, color="grey", linestyle=":", label="Bayes")
-    ax.set(xscale="log", xlabel="seconds", ylabel="test error")
-    ax.legend()
-    figure.tight_layout()
-    figure.savefig(FIGURE, dpi=120)
-
-
-def dask(rows: dict[str, Row]) -> str:
-    if not rows:
-        return ""
-    head = ["n", "one process", "two workers", "speed-up", "sent", "received", "weights differ by",
-            "labels that differ", "load average"]  # fmt: skip
-    lines = [
-        [
-            f"{row['n']:,}", f"{row['one process']:.1f} s", f"{row['two workers']:.1f} s",
-            f"{row['one process'] / row['two workers']:.2f}", f"{row['sent MB']:.1f} MB",
-            f"{row['received MB']:.1f} MB", f"{row['weights differ by']:.0e}",
-            f"{row['labels differ']}", f"{row['load']}",
-        ]
-        for row in rows.values()
-    ]  # fmt: skip
-    note = (
-        "One thread each, Nystroem with m = 200, 50 lambdas, leave-one-out error curve; features "
-        "are kept where they are made. Sent: guesses; received: sums, and the rows near the "
-        "margins. The small problems and the rows that bounds do not settle are solved on the "
-        "client, on one thread, while the workers wait (two cores cannot show more); a cluster is "
-        "for rows that one machine cannot hold."
-    )
-    return "\n\n".join(["## Two Dask workers", table(head, lines), note])
+def options() -> argparse.Namespace:
+    sizes = {"quick": "small sizes (default: all but 5e6)", "full": "n = 5,000,000 as well"}
+    parser = command.parser(__doc__, sizes, FILE)
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--only", nargs="+", help="only these runs of the parts")
+    parser.add_argument("--call", nargs=2, help=argparse.SUPPRESS)
+    return parser.parse_args()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes (default: all but 5e6)")
-    parser.add_argument("--full", action="store_true", help="n = 5,000,000 as well")
-    parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--only", nargs="+", help="only these runs of the parts")
-    parser.add_argument("--write", action="store_true", help=f"write to {RESULTS.name}")
-    parser.add_argument("--call", nargs=2, help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = options()
     if args.call:
         print(json.dumps(globals()[args.call[0]](*json.loads(args.call[1]))))
         return
     size = "quick" if args.quick else "full" if args.full else "usual"
-    kept = json.loads(ROWS.read_text()) if args.write and ROWS.exists() else {}
+    kept = results.read_records(FILE) if args.write else {}
     for part in args.part:
-        todo = {}
-        for name, (function, arguments) in jobs(part, size).items():
-            if args.only and name not in args.only:
-                continue
-            todo[name] = (function, arguments)
+        todo = {
+            name: job
+            for name, job in jobs(part, size).items()
+            if not args.only or name in args.only
+        }
         for name, row in measured(todo, REPEATS if part == "speed" else 1):
             kept.setdefault(part, {})[name] = row
             if args.write:
-                ROWS.write_text(json.dumps(kept, indent=1) + "\n")
-    body = text(kept)
+                results.write_records(FILE, kept)
+    body = words.text(kept, REPEATS)
     print(body)
     if args.write:
-        command = "Made by `python benchmarks/approx.py --full --write`, part by part, on"
-        RESULTS.write_text(f"# Approximate kernels\n\n{command}\n\n{facts()}\n\n{body}\n")
+        if kept.get("accuracy"):
+            words.plot_accuracy(kept["accuracy"])
+        made = f"Made by `python -m {MODULE} --full --write`, part by part, on\n\n{facts()}"
+        results.write_section(FILE, "all parts", f"{made}\n\n{body}", "Approximate kernels")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from papers import Row, Table, compare, comparison, not_run, simulation, time_bars
+from benchmarks.lib.comparison import compare, comparison, not_run, time_bars
+from benchmarks.lib.data import simulation
+from benchmarks.lib.kept_table import Row, Table
 
 # TorchKM is left out of the largest size: hours.
 SLOW = ("TorchKM",)
@@ -40,7 +42,7 @@ def body(rows: dict[str, Row]) -> Iterable[str]:
     ]
 
 
-TABLE = Table("Consolidated CV, Table 1", cases, body, time_bars)
+TABLE = Table("consolidated_cv_table1", "Consolidated CV, Table 1", cases, body, time_bars)
 
 if __name__ == "__main__":
-    TABLE.main(__doc__ or "")
+    TABLE.main(__doc__)

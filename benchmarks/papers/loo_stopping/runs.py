@@ -17,9 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,6 +27,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.lib import command, results
 from exactcv.algorithms import get_method
 from exactcv.algorithms.base import Method
 from exactcv.algorithms.loo_stopping.method import LooStopping
@@ -40,8 +38,7 @@ from exactcv.problem.losses import hinge
 from exactcv.problem.problem import Problem, Task
 from exactcv.runtime.threads import Workers
 
-HERE = Path(__file__).resolve().parent
-RESULTS, FIGURES = HERE / "RESULTS_stopping.md", HERE / "figures"
+FILE = "loo_stopping"
 TRAIN_SIZE = {
     "banana": 400, "breast_cancer": 200, "diabetis": 468, "flare_solar": 666, "german": 700,
     "heart": 170, "image": 1300, "ringnorm": 400, "splice": 1000, "thyroid": 140, "titanic": 150,
@@ -172,20 +169,14 @@ def contenders() -> dict[str, Callable[[], Method]]:
     }
 
 
-def arguments(description: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", default=os.environ.get("EXACTCV_DATA"), metavar="DIR")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--quick", action="store_true", help="four sets, few rows, smaller grids")
-    form.add_argument("--full", action="store_true", help="the paper's form: hours")
+def arguments(description: str | None) -> argparse.Namespace:
+    sizes = {"quick": "four sets, few rows, smaller grids", "full": "the paper's form: hours"}
+    parser = command.parser(description, sizes, FILE)
     parser.add_argument("--sets", nargs="+", choices=sorted(TRAIN_SIZE), metavar="NAME")
     parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS))
     parser.add_argument("--left-out", type=int, metavar="N", help="rows left out of a larger set")
     parser.add_argument("--keep", metavar="FILE", help="what was measured, for the next run")
-    parser.add_argument("--write", action="store_true", help=f"write into {RESULTS.name}")
-    options = parser.parse_args()
-    if not options.data:
-        parser.error("give the folder of the data sets with --data or EXACTCV_DATA")
+    options = command.parse_with_data(parser)
     options.sets = options.sets or (list(QUICK_SETS) if options.quick else sorted(TRAIN_SIZE))
     return options
 
@@ -224,32 +215,12 @@ def models(kernel: str, coarse: bool) -> list[Model]:
     return [Model(float(2.0 ** (-11 * i)), 500.0**steps) for i in steps]
 
 
-def command(script: str, options: argparse.Namespace) -> str:
-    """The command that made the figures, without the paths."""
-    words = [f"python benchmarks/{script}"]
-    words += [f"--{name}" for name in ("quick", "full", "write") if getattr(options, name)]
-    words += [f"--left-out {options.left_out}"] if options.left_out else []
-    if options.sets != sorted(TRAIN_SIZE) and not options.quick:
-        words += ["--sets", *options.sets]
-    if options.kernels != list(KERNELS):
-        words += ["--kernels", *options.kernels]
-    return " ".join([*words, "--data DIR"])
-
-
-def table(head: list[str], body: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *body]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-
-
-def note(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def write_section(key: str, text: str) -> None:
-    """Put a section between its markers in the results file."""
-    begin, end = f"<!-- {key}: begin -->", f"<!-- {key}: end -->"
-    block = f"{begin}\n{text}\n{end}"
-    old = RESULTS.read_text() if RESULTS.exists() else "# LOO stopping\n"
-    found = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-    new = found.sub(lambda _: block, old) if found.search(old) else f"{old}\n{block}\n"
-    RESULTS.write_text(new)
+def publish(
+    options: argparse.Namespace, key: str, title: str, started: str, paragraphs: list[str]
+) -> None:
+    """Print a section, and with --write put it into the results file."""
+    made = f"Made by `{command.command_line()}`.\n\n{started}"
+    text = "\n\n".join([f"## {title}", made, *paragraphs])
+    print(text)
+    if options.write:
+        results.write_section(FILE, key, text, "LOO stopping")

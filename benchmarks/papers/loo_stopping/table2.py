@@ -1,8 +1,9 @@
 """Table 2 of the LOO-stopping paper: the errors of the models with the least LOO error.
 
-python benchmarks/stopping_table2.py --data DIR            13 sets, sizes and grids of the paper
-python benchmarks/stopping_table2.py --data DIR --quick    four sets, small: about a minute
-python benchmarks/stopping_table2.py --data DIR --full     every label also by `loo_stopping`: hours
+    python -m benchmarks.papers.loo_stopping.table2 --data DIR [--quick | --full] [--write]
+
+13 sets, sizes and grids of the paper; --quick: four sets, small, about a minute; --full: every
+label also by ``loo_stopping``, hours.
 
 The LOO error is over all rows of five realizations, by ``exact``; ``loo_stopping`` does the same
 work on the first realization (or as much of it as Table 3 does), and the labels are compared.  The
@@ -15,9 +16,13 @@ import argparse
 import sys
 from dataclasses import dataclass
 
-import machine
 import numpy as np
-import stopping as shared
+
+from benchmarks.lib import machine
+from benchmarks.lib.command import say
+from benchmarks.lib.results import markdown, pyplot, save_figure
+
+from . import runs
 
 # (linear LOO, linear test, RBF LOO, RBF test) as printed in the paper, in percent.
 PUBLISHED = {
@@ -57,9 +62,9 @@ class Checked:
 
 
 def main() -> int:
-    options = shared.arguments("LOO stopping, Table 2")
+    options = runs.arguments(__doc__)
     facts = machine.facts()
-    bench = shared.Bench(options)
+    bench = runs.Bench(options)
     head = ["set"]
     for kernel in options.kernels:
         head += [f"{kernel}: LOO (%)", "paper", "test (%)", "paper", "`exact` (s)"]
@@ -67,19 +72,16 @@ def main() -> int:
     body, equal = [], True
     found: dict[str, list[Errors]] = {kernel: [] for kernel in options.kernels}
     for name in options.sets:
-        cells = [name + ("" if shared.realization(options.data, name, 0).original else " (seeded)")]
+        cells = [name + ("" if runs.realization(options.data, name, 0).original else " (seeded)")]
         for kernel in options.kernels:
             errors = _errors(bench, name, kernel)
             found[kernel].append(errors)
             cells += _cells(name, kernel, errors)
             equal &= errors.checked.equal
         body.append(cells)
-        shared.note(" ".join(cells))
-    made = f"Made by `{shared.command('stopping_table2.py', options)}`.\n\n{facts}"
-    text = f"## Table 2\n\n{made}\n\n{_words(options)}\n\n{shared.table(head, body)}"
-    print(text)
+        say(" ".join(cells))
+    runs.publish(options, "table2", "Table 2", facts, [_words(options), markdown(head, body)])
     if options.write:
-        shared.write_section("table 2", text)
         _figure(options.sets, found)
     return 0 if equal else 1
 
@@ -87,7 +89,7 @@ def main() -> int:
 def _words(options: argparse.Namespace) -> str:
     checked = "every realization" if options.full else "one realization, the rows of Table 3"
     return (
-        f"LOO error of the best model over {shared.REALIZATIONS} realizations, every row left out, "
+        f"LOO error of the best model over {runs.REALIZATIONS} realizations, every row left out, "
         "by `exact`, whose seconds these are; its test error over the same realizations (the "
         "paper: 100), with the standard deviation. Splits that are not stored are seeded. "
         f"Then both methods on the same work ({checked}). Equal: the same left-out labels, fold by "
@@ -95,29 +97,29 @@ def _words(options: argparse.Namespace) -> str:
     )
 
 
-def _errors(bench: shared.Bench, name: str, kernel: str) -> Errors:
-    n, loo, test, seconds, exact = shared.TRAIN_SIZE[name], [], [], 0.0, True
+def _errors(bench: runs.Bench, name: str, kernel: str) -> Errors:
+    n, loo, test, seconds, exact = runs.TRAIN_SIZE[name], [], [], 0.0, True
     coarse = bench.options.quick
-    for k in range(shared.REALIZATIONS):
-        for model in range(len(shared.models(kernel, coarse))):
-            record = bench.measure(shared.Work(name, k, kernel, model, n, coarse), "exact")
+    for k in range(runs.REALIZATIONS):
+        for model in range(len(runs.models(kernel, coarse))):
+            record = bench.measure(runs.Work(name, k, kernel, model, n, coarse), "exact")
             loo.append(record["loo"])
             test.append(record["test"])
             seconds += record["seconds"]
             exact &= record["exact"]
-    shape = (shared.REALIZATIONS, -1)
+    shape = (runs.REALIZATIONS, -1)
     by_loo, by_test = np.reshape(loo, shape), np.reshape(test, shape)
     checked = _check(bench, name, kernel, exact)
     return Errors(by_loo.mean(axis=0), by_test.mean(axis=0), by_test.std(axis=0), seconds, checked)
 
 
-def _check(bench: shared.Bench, name: str, kernel: str, equal: bool) -> Checked:
+def _check(bench: runs.Bench, name: str, kernel: str, equal: bool) -> Checked:
     labels, seconds = 0, {"loo_stopping": 0.0, "exact": 0.0}
-    count = shared.left_out(bench.options, name, kernel)
-    coarse = shared.is_coarse(bench.options, name, kernel)
-    for k in range(shared.REALIZATIONS if bench.options.full else 1):
-        for model in range(len(shared.models(kernel, coarse))):
-            work = shared.Work(name, k, kernel, model, count, coarse)
+    count = runs.left_out(bench.options, name, kernel)
+    coarse = runs.is_coarse(bench.options, name, kernel)
+    for k in range(runs.REALIZATIONS if bench.options.full else 1):
+        for model in range(len(runs.models(kernel, coarse))):
+            work = runs.Work(name, k, kernel, model, count, coarse)
             records = {who: bench.measure(work, who) for who in seconds}
             for who, record in records.items():
                 seconds[who] += record["seconds"]
@@ -144,12 +146,7 @@ def _cells(name: str, kernel: str, errors: Errors) -> list[str]:
 
 
 def _figure(sets: list[str], found: dict[str, list[Errors]]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(4.2, 4), layout="constrained")
+    figure, axes = pyplot().subplots(figsize=(4.2, 4), layout="constrained")
     for kernel, errors in found.items():
         paper = [PUBLISHED[name][0 if kernel == "linear" else 2] for name in sets]
         axes.loglog(paper, [100 * e.loo[e.best] for e in errors], "o", label=kernel, alpha=0.7)
@@ -158,8 +155,7 @@ def _figure(sets: list[str], found: dict[str, list[Errors]]) -> None:
     axes.set_xlabel("least LOO error, paper (%)")
     axes.set_ylabel("here (%)")
     axes.legend(frameon=False)
-    shared.FIGURES.mkdir(exist_ok=True)
-    figure.savefig(shared.FIGURES / "stopping_table2.png", dpi=90)
+    save_figure(figure, "loo_stopping_table2")
 
 
 if __name__ == "__main__":

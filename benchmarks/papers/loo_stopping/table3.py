@@ -1,9 +1,9 @@
 """Table 3 of the LOO-stopping paper: what the stopping condition saves.
 
-python benchmarks/stopping_table3.py --data DIR            13 sets, sizes and grids of the paper,
-                                                           at most 100 rows left out
-python benchmarks/stopping_table3.py --data DIR --quick    four sets, small: about a minute
-python benchmarks/stopping_table3.py --data DIR --full     5 realizations, all rows: many hours
+    python -m benchmarks.papers.loo_stopping.table3 --data DIR [--quick | --full] [--write]
+
+13 sets, sizes and grids of the paper, at most 100 rows left out; --quick: four sets, small, about a
+minute; --full: 5 realizations, all rows, many hours.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ import argparse
 import sys
 from dataclasses import dataclass, field
 
-import machine
 import numpy as np
-import stopping as shared
+
+from benchmarks.lib import machine
+from benchmarks.lib.command import say
+from benchmarks.lib.results import markdown, pyplot, save_figure
+
+from . import runs
 
 # (columns / 10^6, saving in kernel evaluations, Prec) as printed in the paper.
 PUBLISHED = {
@@ -60,7 +64,7 @@ class Line:
 
     @property
     def n(self) -> int:
-        return shared.TRAIN_SIZE[self.name]
+        return runs.TRAIN_SIZE[self.name]
 
     def columns(self, who: str, all_of_it: bool) -> float:
         found = self.counts[who]["kernel_evaluations"]
@@ -106,26 +110,23 @@ HEAD = [
 
 
 def main() -> int:
-    options = shared.arguments("LOO stopping, Table 3")
+    options = runs.arguments(__doc__)
     facts = machine.facts()
-    bench = shared.Bench(options)
+    bench = runs.Bench(options)
     lines = {
         kernel: [_line(bench, name, kernel) for name in options.sets] for kernel in options.kernels
     }
     for kernel, found in lines.items():
-        made = f"Made by `{shared.command('stopping_table3.py', options)}`.\n\n{facts}"
-        report = f"{HOW_MEASURED} {_size(options)}\n\n{_report(kernel, found)}"
-        text = f"## Table 3, {kernel} kernel\n\n{made}\n\n{report}"
-        print(text)
+        report = [f"{HOW_MEASURED} {_size(options)}", _report(kernel, found)]
+        runs.publish(options, f"table3_{kernel}", f"Table 3, {kernel} kernel", facts, report)
         if options.write:
-            shared.write_section(f"table 3 {kernel}", text)
             _figure(kernel, found)
     return 0 if all(line.equal for found in lines.values() for line in found) else 1
 
 
 def _size(options: argparse.Namespace) -> str:
     if options.full:
-        return f"{shared.REALIZATIONS} realizations, as in the paper."
+        return f"{runs.REALIZATIONS} realizations, as in the paper."
     return (
         "One realization (the paper: 5). Where not all rows are left out in turn, a random sample "
         "of them is; all others train, so that each problem has the paper's size. The ten rows on "
@@ -135,28 +136,28 @@ def _size(options: argparse.Namespace) -> str:
     )
 
 
-def _line(bench: shared.Bench, name: str, kernel: str) -> Line:
+def _line(bench: runs.Bench, name: str, kernel: str) -> Line:
     options = bench.options
-    first = shared.realization(options.data, name, 0)
-    coarse = shared.is_coarse(options, name, kernel)
-    models = shared.models(kernel, coarse)
+    first = runs.realization(options.data, name, 0)
+    coarse = runs.is_coarse(options, name, kernel)
+    models = runs.models(kernel, coarse)
     points = sum(len(model.Cs) for model in models)
-    line = Line(name, kernel, shared.left_out(options, name, kernel), points, first.original)
-    for k in range(shared.REALIZATIONS if options.full else 1):
+    line = Line(name, kernel, runs.left_out(options, name, kernel), points, first.original)
+    for k in range(runs.REALIZATIONS if options.full else 1):
         for model in range(len(models)):
-            _add(line, bench, shared.Work(name, k, kernel, model, line.left_out, coarse))
-    shared.note(f"{kernel} {name}: saving {line.saving():.2f}, Prec {line.prec:.1f}")
+            _add(line, bench, runs.Work(name, k, kernel, model, line.left_out, coarse))
+    say(f"{kernel} {name}: saving {line.saving():.2f}, Prec {line.prec:.1f}")
     return line
 
 
-def _add(line: Line, bench: shared.Bench, work: shared.Work) -> None:
+def _add(line: Line, bench: runs.Bench, work: runs.Work) -> None:
     labels = set()
-    for who in shared.contenders():
+    for who in runs.contenders():
         record = bench.measure(work, who)
         line.seconds[who] = line.seconds.get(who, 0.0) + record["seconds"]
         labels.add(record["wrong"])
         line.equal &= record["exact"]
-        totals = line.counts.setdefault(who, dict.fromkeys(shared.COUNTS, 0.0))
+        totals = line.counts.setdefault(who, dict.fromkeys(runs.COUNTS, 0.0))
         for count, along_grid in record["counts"].items():
             totals[count] += float(np.sum(along_grid))
     line.equal &= len(labels) == 1
@@ -171,16 +172,11 @@ def _report(kernel: str, lines: list[Line]) -> str:
         else f"least saving {savings.min():.2f} (bar: at least 1 / 1.1 = 0.91), "
         f"mean {savings.mean():.2f}"
     )
-    return shared.table(HEAD, [line.cells() for line in lines]) + f"\n\nColumns to 1e-3: {bar}."
+    return markdown(HEAD, [line.cells() for line in lines]) + f"\n\nColumns to 1e-3: {bar}."
 
 
 def _figure(kernel: str, lines: list[Line]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
+    figure, axes = pyplot().subplots(figsize=(7, 3.2), layout="constrained")
     at = np.arange(len(lines))
     axes.bar(at - 0.2, [line.saving() for line in lines], 0.4, label="to 1e-3")
     axes.bar(at + 0.2, [line.saving(True) for line in lines], 0.4, label="in all")
@@ -193,8 +189,7 @@ def _figure(kernel: str, lines: list[Line]) -> None:
     axes.set_ylabel("kernel evaluations,\nstandard / proposed")
     axes.set_title(f"LOO stopping, {kernel} kernel")
     axes.legend(frameon=False)
-    shared.FIGURES.mkdir(exist_ok=True)
-    figure.savefig(shared.FIGURES / f"stopping_{kernel}.png", dpi=90)
+    save_figure(figure, f"loo_stopping_{kernel}")
 
 
 if __name__ == "__main__":

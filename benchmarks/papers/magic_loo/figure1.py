@@ -6,8 +6,12 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable
 from functools import partial
 
-import papers
-from papers import MAGIC, Row, Table, one_by_one, ours, seconds, simulation
+from benchmarks.lib.comparison import one_by_one, ours
+from benchmarks.lib.data import simulation
+from benchmarks.lib.kept_table import Row, Table, table
+from benchmarks.lib.results import bars, seconds
+
+from . import MAGIC
 
 LOSSES = ("logistic", "squared_hinge")
 TOL = 1e-8
@@ -48,7 +52,7 @@ def body(rows: dict[str, Row]) -> Iterable[str]:
         for loss in LOSSES
     ]
     return [
-        papers.table(cells),
+        table(cells),
         "CPU seconds for 50 lambdas and all folds, the paper's simulation (mean 2, noise 4), p = "
         "n / 5, with an intercept, BLAS on one thread; * estimated from two folds. Fold by fold: "
         "the same accelerated proximal gradient, each fold with its own kernel matrix, inverse and "
@@ -56,14 +60,14 @@ def body(rows: dict[str, Row]) -> Iterable[str]:
     ]
 
 
-def figure(rows: dict[str, Row]) -> None:
+def figure(key: str, rows: dict[str, Row]) -> None:
     series = {
         loss: [row[loss]["alone"] / row[loss]["magic"] for row in rows.values()] for loss in LOSSES
     }
-    papers.bars(list(rows), series, "speed-up over ordinary leave-one-out")
+    bars(key, list(rows), series, "speed-up over ordinary leave-one-out")
 
 
-TABLE = Table("Magic LOO, Figure 1", cases, body, figure)
+TABLE = Table("magic_loo_figure1", "Magic LOO, Figure 1", cases, body, figure)
 
 if __name__ == "__main__":
-    TABLE.main(__doc__ or "")
+    TABLE.main(__doc__)

@@ -8,9 +8,22 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import papers
-from papers import MAGIC, Row, Table, not_run, one_by_one, ours, run_peers, seconds, simulation
-from papers_peers import Job
+
+from benchmarks.lib.comparison import (
+    ALONE,
+    METHODS,
+    not_run,
+    one_by_one,
+    ours,
+    run_peers,
+    time_bars,
+)
+from benchmarks.lib.data import simulation
+from benchmarks.lib.kept_table import Row, Table, table
+from benchmarks.lib.other_solvers import Job
+from benchmarks.lib.results import seconds
+
+from . import MAGIC
 
 
 def cases(args: Namespace) -> dict[str, Callable[[], Row]]:
@@ -37,7 +50,7 @@ def one_size(n: int, p: int, runs: int) -> Row:
     alone = one_by_one(first[0], first[1], base.gamma, "hinge", fit_intercept=False)
     strong, weak = np.mean(objectives, axis=0)[-1]
     return {
-        "seconds": times | {papers.ALONE: alone} | {k: f.seconds for k, f in fits.items()},
+        "seconds": times | {ALONE: alone} | {k: f.seconds for k, f in fits.items()},
         "objective": strong,
         "objective, ties to weak": weak,
         "objectives differ by": float(np.ptp(np.array(objectives), axis=1).max()),
@@ -59,9 +72,9 @@ def body(rows: dict[str, Row]) -> Iterable[str]:
     for name, row in rows.items():
         times = row["seconds"]
         line = {"": name} | {
-            k: seconds(v) + ("" if k in papers.METHODS else "*") for k, v in times.items()
+            k: seconds(v) + ("" if k in METHODS else "*") for k, v in times.items()
         }
-        line["fold by fold / magic"] = f"{times[papers.ALONE] / times['magic']:.1f}"
+        line["fold by fold / magic"] = f"{times[ALONE] / times['magic']:.1f}"
         line["objective"] = f"{row['objective']:.3f}"
         line["objective, ties to weak"] = f"{row['objective, ties to weak']:.3f}"
         line["objectives differ by"] = f"{row['objectives differ by']:.0e}"
@@ -69,7 +82,7 @@ def body(rows: dict[str, Row]) -> Iterable[str]:
         cells.append(line)
     runs = "/".join(map(str, sorted({row["runs"] for row in rows.values()})))
     return [
-        papers.table(cells),
+        table(cells),
         f"CPU seconds for leave-one-out over 50 lambdas, means of {runs} run(s), one thread; * "
         "estimated from a sample. Simulation with mean 2 and noise of standard deviation 4; no "
         "intercept on our side, as in the paper (the peers cannot leave it out). Objective at the "
@@ -78,7 +91,7 @@ def body(rows: dict[str, Row]) -> Iterable[str]:
     ]
 
 
-TABLE = Table("Magic LOO, Table 1", cases, body, papers.time_bars)
+TABLE = Table("magic_loo_table1", "Magic LOO, Table 1", cases, body, time_bars)
 
 if __name__ == "__main__":
-    TABLE.main(__doc__ or "")
+    TABLE.main(__doc__)

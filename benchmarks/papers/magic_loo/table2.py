@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
-import papers
-from papers import MAGIC, Row, Table, simulation
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 import exactcv
+from benchmarks.lib.data import N_TEST, simulation
+from benchmarks.lib.kept_table import Row, Table, table
+from benchmarks.lib.results import bars
+
+from . import MAGIC
 
 SCHEMES = {"LOO": 0, "10": 10, "5": 5, "2": 2}
 LAMBDAS = np.exp(np.linspace(6, -6, 10))
@@ -65,21 +68,21 @@ def body(rows: dict[str, Row]) -> Iterable[str]:
     ]
     methods = ", ".join(sorted({f"`{row['method']}`" for row in rows.values()}))
     return [
-        papers.table(cells),
+        table(cells),
         "Percentage points, averages over 10 lambdas (log-uniform from e^6 to e^-6) and over the "
-        f"runs; p = n / 5, no intercept; the error is measured on {papers.N_TEST} test rows. "
+        f"runs; p = n / 5, no intercept; the error is measured on {N_TEST} test rows. "
         "Labels are drawn row by row and folds at random, without regard to the labels. "
         f"Computed by {methods}; `exact` and `magic` have the same left-out labels (checked on the "
         "first run of each size).",
     ]
 
 
-def figure(rows: dict[str, Row]) -> None:
+def figure(key: str, rows: dict[str, Row]) -> None:
     series = {name: [row["RMSE"][name] for row in rows.values()] for name in SCHEMES}
-    papers.bars([name.replace(",", "\n") for name in rows], series, "RMSE, percentage points")
+    bars(key, [name.replace(",", "\n") for name in rows], series, "RMSE, percentage points")
 
 
-TABLE = Table("Magic LOO, Table 2", cases, body, figure)
+TABLE = Table("magic_loo_table2", "Magic LOO, Table 2", cases, body, figure)
 
 if __name__ == "__main__":
-    TABLE.main(__doc__ or "")
+    TABLE.main(__doc__)

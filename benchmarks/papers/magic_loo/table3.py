@@ -7,20 +7,24 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
-import papers
-from papers import Row, Table, data_set, not_run, ours, run_peers, seconds
-from papers_peers import Job
 from sklearn.model_selection import KFold
+
+from benchmarks.lib.comparison import METHODS, not_run, ours, run_peers
+from benchmarks.lib.data import is_there, read_rows, standardised
+from benchmarks.lib.kept_table import Row, Table, table
+from benchmarks.lib.other_solvers import Job
+from benchmarks.lib.results import bars, seconds
 
 NAMES = ("hepatitis", "lsvt", "sonar", "arrhythmia", "musk", "valley", "australian")
 
 
 def cases(args: Namespace) -> dict[str, Callable[[], Row]]:
-    sets = {name: data_set(args.data, name) for name in NAMES}
-    return {name: partial(one_set, *found) for name, found in sets.items() if found}
+    return {name: partial(one_set, args.data, name) for name in NAMES if is_there(args.data, name)}
 
 
-def one_set(X: np.ndarray, y: np.ndarray) -> Row:
+def one_set(folder: str, name: str) -> Row:
+    X, y = read_rows(folder, name)
+    X = standardised(X)
     train = np.sort(np.random.default_rng(0).permutation(len(y))[: len(y) // 2])
     X, y = X[train], y[train]
     row: Row = {"shape": list(X.shape), "skipped": []}
@@ -47,11 +51,11 @@ def body(rows: dict[str, Row]) -> Iterable[str]:
         for name, row in rows.items():
             line = {label: f"{name} ({row['shape'][0]} x {row['shape'][1]})"}
             for k, v in row[label].items():
-                line[k] = seconds(v) + ("" if k in papers.METHODS else "*")
+                line[k] = seconds(v) + ("" if k in METHODS else "*")
             line["decision values differ by"] = f"{row[f'{label} decision']:.0e}"
             line["fallback"] = str(row[f"{label} fallback"])
             cells.append(line)
-        parts.append(papers.table(cells))
+        parts.append(table(cells))
     return [
         *parts,
         "CPU seconds for 50 lambdas on half of the rows (training rows x features), one split, "
@@ -60,17 +64,17 @@ def body(rows: dict[str, Row]) -> Iterable[str]:
     ]
 
 
-def figure(rows: dict[str, Row]) -> None:
+def figure(key: str, rows: dict[str, Row]) -> None:
     series = {
         f"{label} {name}": [row[label][name] for row in rows.values()]
         for label in ("LOO", "10-fold")
         for name in ("magic", "kernlab", "LIBSVM -v")
         if all(name in row[label] for row in rows.values())
     }
-    papers.bars(list(rows), series, "CPU seconds, 50 lambdas")
+    bars(key, list(rows), series, "CPU seconds, 50 lambdas")
 
 
-TABLE = Table("Magic LOO, Table 3", cases, body, figure)
+TABLE = Table("magic_loo_table3", "Magic LOO, Table 3", cases, body, figure)
 
 if __name__ == "__main__":
-    TABLE.main(__doc__ or "")
+    TABLE.main(__doc__)

@@ -4,8 +4,9 @@ Every fold of every data set, kernel and scheme, c from 1e-3 to 1e3, without sam
 knows nothing of the fold's place in the full problem: it gets the training rows (and the kernel
 matrix between them) as data of their own.
 
-python benchmarks/ssvm_agreement.py --data DIR                     about fifteen minutes
-python benchmarks/ssvm_agreement.py --data DIR --only colon leuk   a few seconds
+    python -m benchmarks.papers.rank_r_ssvm.agreement --data DIR [--only NAME] [--write]
+
+Takes about fifteen minutes; colon and leuk alone a few seconds.
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-import ssvm
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
 import exactcv
-from exactcv.algorithms.rank_update.design import make_design
+from benchmarks.lib.command import say
+from benchmarks.lib.data import scaled
+from benchmarks.lib.results import markdown
+from exactcv.algorithms.rank_update.design import Design, make_design
 from exactcv.algorithms.rank_update.newton_armijo import leave_afresh
+
+from . import rows
 
 BREAST = "breast cancer"
 CS = 10.0 ** np.arange(-3, 4)
@@ -65,15 +70,15 @@ class Agreement:
 
 def load(name: str, folder: str) -> tuple[np.ndarray, np.ndarray]:
     if name != BREAST:
-        return ssvm.load(name, folder)
+        return rows.load(name, folder)
     X, y = load_breast_cancer(return_X_y=True)
-    return ssvm.scaled(X), np.where(y == 1, 1.0, -1.0)
+    return scaled(X), np.where(y == 1, 1.0, -1.0)
 
 
 def compare(name: str, kernel: str, cv: str, folder: str) -> Agreement:
     X, y = load(name, folder)
     runs = {
-        strategy: run(X, y, kernel, cv, strategy)
+        strategy: rows.cross_validated(X, y, kernel, cv, strategy, "median", CS)
         for strategy in STRATEGIES
         if strategy != "I" or kernel != "linear" or X.shape[1] < LARGEST
     }
@@ -103,27 +108,12 @@ def compare(name: str, kernel: str, cv: str, folder: str) -> Agreement:
     )
 
 
-def run(X: np.ndarray, y: np.ndarray, kernel: str, cv: str, strategy: str) -> exactcv.CVResult:
-    return exactcv.cross_validate(
-        X,
-        y,
-        kernel=kernel,
-        Cs=CS,
-        cv="loo" if cv == "loo" else ssvm.FOLDS,
-        loss="squared_hinge",
-        method="rank_update",
-        method_options={"strategy": strategy},
-        output="decision",
-        n_jobs=1,
-    )
-
-
 def refit(data: np.ndarray, y: np.ndarray, kernel: str, cv: str, c: float) -> np.ndarray:
     """Left-out decision values of all rows at one c, each fold solved on its own."""
     values, none = np.empty(len(y)), np.zeros(0, dtype=np.intp)
     whole = design(data, y, kernel)
     guess = leave_afresh(whole, c, whole.used, none, whole.used).active
-    for out in ssvm.folds_of(y, cv):
+    for out in rows.folds_of(y, cv):
         train = np.setdiff1d(np.arange(len(y)), out)
         part = data[train] if kernel == "linear" else data[np.ix_(train, train)]
         mine = design(part, y[train], kernel)
@@ -135,7 +125,7 @@ def refit(data: np.ndarray, y: np.ndarray, kernel: str, cv: str, c: float) -> np
     return values
 
 
-def design(data: np.ndarray, y: np.ndarray, kernel: str) -> ssvm.Design:
+def design(data: np.ndarray, y: np.ndarray, kernel: str) -> Design:
     return make_design(data, y, np.ones(len(y)), True, kernel != "linear")
 
 
@@ -160,26 +150,28 @@ def top(data: np.ndarray, y: np.ndarray, kernel: str) -> float:
 
 
 def table(found: list[Agreement]) -> str:
-    head = "data | kernel | folds | from refits | among strategies | gradient | at c | limit | bars"
-    lines = [f"| {head} |", "|" + " --- |" * 9]
-    for row in found:
-        cells = [row.name, row.kernel, row.cv, f"{row.to_refit:.0e}", f"{row.among:.0e}"]
-        cells += [f"{row.gradient:.0e}", f"{row.at:g}", f"{row.limit:.0e}"]
-        lines.append("| " + " | ".join([*cells, row.verdict]) + " |")
-    return HOW + "\n\n" + "\n".join(lines)
+    head = ["data", "kernel", "folds", "from refits", "among strategies", "gradient", "at c"]
+    body = [
+        [
+            *(row.name, row.kernel, row.cv, f"{row.to_refit:.0e}", f"{row.among:.0e}"),
+            *(f"{row.gradient:.0e}", f"{row.at:g}", f"{row.limit:.0e}", row.verdict),
+        ]
+        for row in found
+    ]
+    return HOW + "\n\n" + markdown([*head, "limit", "bars"], body)
 
 
 def main() -> None:
-    chosen = ssvm.options("Do all strategies agree with ordinary refits?")
+    chosen = rows.options(__doc__)
     missed = []
-    for name in chosen.only or (*ssvm.NAMES, BREAST):
+    for name in chosen.only or (*rows.NAMES, BREAST):
         found = []
         with threadpool_limits(1):
             for kernel, cv in product(("linear", "rbf"), ("loo", "10-fold")):
                 found.append(compare(name, kernel, cv, chosen.data))
-                print(found[-1], file=sys.stderr, flush=True)
+                say(str(found[-1]))
         missed += [row for row in found if row.verdict == "MISSED"]
-        ssvm.report(f"Agreement of strategies and refits: {name}", table(found), chosen)
+        rows.report(f"Agreement of strategies and refits: {name}", table(found), chosen)
     if missed:
         sys.exit(f"bars were missed: {missed}")
 

@@ -1,44 +1,40 @@
 """Figure 1 of the rank-r paper: support vectors and r at each Newton step of the full fit.
 
-python benchmarks/ssvm_figure1.py --data DIR --write   also draws figures/ssvm_figure1.png
+    python -m benchmarks.papers.rank_r_ssvm.figure1 --data DIR [--write]
+
+With --write it also draws the figure.
 """
 
 from __future__ import annotations
 
-import ssvm
-
 import exactcv
+from benchmarks.lib.results import markdown, pyplot, save_figure
+
+from . import rows
 
 
 def main() -> None:
-    chosen = ssvm.options("Support vectors and r per Newton step (Figure 1).")
+    chosen = rows.options(__doc__)
     steps = {}
-    for name in chosen.only or ssvm.NAMES:
-        X, y = ssvm.load(name, chosen.data)
-        for kernel in ("linear",) if name in ssvm.WIDE else ("linear", "rbf"):
-            model = exactcv.SmoothSVC(C=ssvm.C, kernel=kernel, gamma=ssvm.GAMMA).fit(X, y)
+    for name in chosen.only or rows.NAMES:
+        X, y = rows.load(name, chosen.data)
+        for kernel in ("linear",) if name in rows.WIDE else ("linear", "rbf"):
+            model = exactcv.SmoothSVC(C=rows.C, kernel=kernel, gamma=rows.GAMMA).fit(X, y)
             steps[f"{name}, {kernel}"] = model.steps_
-    lines = ["data | " + " | ".join(f"step {k}" for k in range(max(map(len, steps.values()))))]
-    lines = [f"| {lines[0]} |", "|" + " --- |" * (lines[0].count("|") + 1)]
-    for name, found in steps.items():
-        cells = [f"{support} ({r})" for support, r in found]
-        cells += [""] * (lines[0].count("|") - 2 - len(cells))
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    longest = max(map(len, steps.values()))
+    body = [
+        [name, *(f"{support} ({r})" for support, r in found), *[""] * (longest - len(found))]
+        for name, found in steps.items()
+    ]
     text = "Support vectors, and in brackets how many rows changed sides (r), from zero, c = 1.\n\n"
-    text += "\n".join(lines)
+    text += markdown(["data", *(f"step {k}" for k in range(longest))], body)
     if chosen.write:
-        draw(steps)
-        text += "\n\n![Support vectors and r at each Newton step](figures/ssvm_figure1.png)"
-    ssvm.report("Figure 1: support vectors and r", text, chosen)
+        text += f"\n\n![Support vectors and r at each Newton step]({draw(steps)})"
+    rows.report("Figure 1: support vectors and r", text, chosen)
 
 
-def draw(steps: dict[str, list[tuple[int, int]]]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(2, -(-len(steps) // 2), figsize=(9, 5), squeeze=False)
+def draw(steps: dict[str, list[tuple[int, int]]]) -> str:
+    figure, axes = pyplot().subplots(2, -(-len(steps) // 2), figsize=(9, 5), squeeze=False)
     for ax in axes.ravel()[len(steps) :]:
         ax.set_axis_off()
     for ax, (name, found) in zip(axes.ravel(), steps.items(), strict=False):
@@ -48,8 +44,7 @@ def draw(steps: dict[str, list[tuple[int, int]]]) -> None:
         ax.set_xticks(range(len(found)))
     axes[0, 0].legend(fontsize=8)
     figure.tight_layout()
-    ssvm.FIGURES.mkdir(exist_ok=True)
-    figure.savefig(ssvm.FIGURES / "ssvm_figure1.png", dpi=80)
+    return save_figure(figure, "rank_r_ssvm_figure1", dpi=80)
 
 
 if __name__ == "__main__":

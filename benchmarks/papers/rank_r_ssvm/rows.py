@@ -9,34 +9,32 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
-import shlex
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
-from pathlib import Path
 from time import process_time
 from typing import Any
 
-import machine
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import exactcv
+from benchmarks.lib import command, machine
+from benchmarks.lib.data import read_rows, scaled
+from benchmarks.lib.results import markdown, write_section
+from exactcv.algorithms.rank_update import method as rank_update
 from exactcv.algorithms.rank_update.design import Design, make_design
 from exactcv.algorithms.rank_update.newton_armijo import leave_afresh
+from exactcv.crossval import run as assembly_line
+from exactcv.judge import ledger
 
-HERE = Path(__file__).resolve().parent
-RESULTS = HERE / "RESULTS_ssvm.md"
-FIGURES = HERE / "figures"
+FILE = "rank_r_ssvm"
 NAMES = ("ionosphere", "pima", "colon", "leuk")
 WIDE = ("colon", "leuk")  # p >> n: the paper runs them with the linear kernel only
 STRATEGIES, KERNELS = ("I", "II", "auto"), ("linear", "rbf")
-GAMMA, C, FOLDS = 0.1, 1.0, 10
+GAMMA, C, FOLDS = 0.1, 1.0, 10  # C is the paper's c, twice the C of `cross_validate`
 FACE = "face (simulated)"
 SHORT, LONG, MOST = 2.0, 10.0, 30  # seconds that repeats may take, and how many there are
 
@@ -113,35 +111,19 @@ class Row:
         return "met" if self.choice <= WORST_CHOICE else "MISSED"
 
 
-def options(what: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=what)
-    parser.add_argument("--data", metavar="DIR", default=os.environ.get("EXACTCV_DATA"))
+def options(what: str | None) -> argparse.Namespace:
+    parser = command.parser(what, {"full": f"also the 7,000 rows of {FACE}"}, FILE)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="data sets")
     parser.add_argument("--kernels", nargs="+", default=KERNELS, choices=KERNELS)
-    parser.add_argument("--full", action="store_true", help=f"also the 7,000 rows of {FACE}")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--sample", type=int, default=20, help="folds of the slow peers")
-    parser.add_argument("--write", action="store_true", help="write RESULTS_ssvm.md")
-    chosen = parser.parse_args()
-    if chosen.data is None:
-        sys.exit("say where the data are: --data DIR or the environment variable EXACTCV_DATA")
-    return chosen
+    return command.parse_with_data(parser)
 
 
 def load(name: str, folder: str) -> tuple[np.ndarray, np.ndarray]:
     """Features scaled to [-1, 1] and labels +-1."""
-    if name == FACE:
-        X, y = faces()
-    else:
-        table = np.loadtxt(Path(folder) / f"{name}.csv.gz", delimiter=",", skiprows=1)
-        X, y = table[:, :-1], table[:, -1]
+    X, y = faces() if name == FACE else read_rows(folder, name)
     return scaled(X), y
-
-
-def scaled(X: np.ndarray) -> np.ndarray:
-    """Each feature to [-1, 1]."""
-    low, spread = X.min(axis=0), np.ptp(X, axis=0)
-    return 2.0 * (X - low) / np.where(spread > 0, spread, 1.0) - 1.0
 
 
 def faces(n: int = 7000, side: int = 19) -> tuple[np.ndarray, np.ndarray]:
@@ -160,8 +142,9 @@ def faces(n: int = 7000, side: int = 19) -> tuple[np.ndarray, np.ndarray]:
 
 def count_cpu_time() -> None:
     """Let the library's own timings be CPU time, too."""
-    for name in ("ledger", "validate", "methods.rank_update"):
-        vars(import_module(f"exactcv.{name}"))["perf_counter"] = process_time
+    for module in (ledger, assembly_line, rank_update):
+        assert hasattr(module, "perf_counter")
+        vars(module)["perf_counter"] = process_time
 
 
 def measure(name: str, kernel: str, cv: str, chosen: argparse.Namespace) -> Row:
@@ -169,12 +152,12 @@ def measure(name: str, kernel: str, cv: str, chosen: argparse.Namespace) -> Row:
     count_cpu_time()
     X, y = load(name, chosen.data)
     with threadpool_limits(1):
-        tries = {s: [_ours(X, y, kernel, cv, s)] for s in STRATEGIES}
+        tries = {s: [cross_validated(X, y, kernel, cv, s)] for s in STRATEGIES}
         short = [s for s, found in tries.items() if _seconds(found[0]) < LONG]
         start = process_time()
         while "auto" in short and _again(len(tries["auto"]), start, chosen.repeat):
             for s in short:
-                tries[s].append(_ours(X, y, kernel, cv, s))
+                tries[s].append(cross_validated(X, y, kernel, cv, s))
         runs = {s: min(found, key=_seconds) for s, found in tries.items()}
         auto = runs["auto"]
         cells = _afresh(X, y, kernel, cv, auto, chosen)
@@ -197,13 +180,22 @@ def measure(name: str, kernel: str, cv: str, chosen: argparse.Namespace) -> Row:
     )
 
 
-def _ours(X: np.ndarray, y: np.ndarray, kernel: str, cv: str, strategy: str) -> exactcv.CVResult:
+def cross_validated(
+    X: np.ndarray,
+    y: np.ndarray,
+    kernel: str,
+    cv: str,
+    strategy: str,
+    gamma: float | str = GAMMA,
+    cs: Sequence[float] = (C,),
+) -> exactcv.CVResult:
+    """All left-out decision values; ``cs`` are the paper's."""
     return exactcv.cross_validate(
         X,
         y,
         kernel=kernel,
-        gamma=GAMMA,
-        Cs=[C],
+        gamma=gamma,
+        Cs=0.5 * np.asarray(cs),
         cv="loo" if cv == "loo" else FOLDS,
         loss="squared_hinge",
         method="rank_update",
@@ -333,7 +325,7 @@ def rows(cv: str, chosen: argparse.Namespace) -> Iterator[Row]:
         for name in names:
             if kernel == "rbf" and name in WIDE:
                 continue
-            print(f"{name}, {kernel}, {cv} ...", file=sys.stderr, flush=True)
+            command.say(f"{name}, {kernel}, {cv} ...")
             yield measure(name, kernel, cv, chosen)
 
 
@@ -367,10 +359,10 @@ def table(found: list[Row]) -> str:
     ]
     return (
         "Seconds of CPU time.\n\n"
-        + _markdown(head, body)
+        + markdown(head, body)
         + "\n\nAccuracy in percent; the largest difference between the strategies' left-out "
         "decision values; the\nlargest relative gradient norm over all folds.\n\n"
-        + _markdown(accuracy_head, accuracy)
+        + markdown(accuracy_head, accuracy)
     )
 
 
@@ -381,40 +373,25 @@ def section(title: str, chosen: argparse.Namespace) -> str:
 
 
 def report(title: str, text: str, chosen: argparse.Namespace) -> None:
-    """Print a section, and with --write put it into the file in the place of the last one."""
+    """Print a section, and with --write put it into the results file."""
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    command = shlex.join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *_arguments()])
-    how = HOW_MEASURED.format(
-        repeat=chosen.repeat, face=FACE, share=SMALL_RANK, gain=LEAST_GAIN, choice=WORST_CHOICE
-    )
-    section = f"## {title}\n\n`{command}` (load average {load} at the end)\n\n{text}\n"
+    made = f"`{command.command_line()}` (load average {load} at the end)"
+    section = f"## {title}\n\n{made}\n\n{text}"
     print(section)
     if not chosen.write:
         return
-    head = f"# Smooth SVM with rank-r updates\n\n{machine.facts()}\n\n{how}\n"
-    old = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
-    sections = dict(re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", old, re.DOTALL | re.MULTILINE))
-    sections[title] = section.split("\n", 1)[1]
-    parts = [f"## {name}\n{body.rstrip()}\n" for name, body in sorted(sections.items())]
-    RESULTS.write_text("\n".join([head, *parts]), encoding="utf-8")
+    how = HOW_MEASURED.format(
+        repeat=chosen.repeat, face=FACE, share=SMALL_RANK, gain=LEAST_GAIN, choice=WORST_CHOICE
+    )
+    head = "Smooth SVM with rank-r updates"
+    write_section(FILE, "how measured", f"{machine.facts()}\n\n{how}", head)
+    write_section(FILE, title, section, head)
 
 
-def _arguments() -> list[str]:
-    """The command line without the folder of the data."""
-    words, kept, skip = sys.argv[1:], [], False
-    for word in words:
-        if skip or word.startswith("--data="):
-            skip = False
-        elif word == "--data":
-            skip = True
-        else:
-            kept.append(word)
-    return kept
-
-
-def _markdown(head: list[str], body: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *body]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+def main(what: str | None, cv: str, title: str) -> None:
+    """One table: leave-one-out or k-fold."""
+    chosen = options(what)
+    report(section(title, chosen), table(list(rows(cv, chosen))), chosen)
 
 
 def _figure(seconds: float) -> str:
