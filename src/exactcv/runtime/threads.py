@@ -11,6 +11,7 @@ many there are.  ``SingleThreadedBlas`` is the one place that sets their number.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from threading import Lock, Thread, local
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -140,6 +141,15 @@ class _Blas:
             self._mine().remove(context)
             self._by_all.remove(context)
 
+    def for_worker(self) -> AbstractContextManager[None]:
+        """The context of a thread whose pool is in one: nothing, where the pool's limit reaches it.
+
+        That is known at a glance, and many pieces of work are short.
+        """
+        with self._lock:
+            limited = all(library.get() == 1 for library in self._found())
+        return nullcontext() if limited else SingleThreadedBlas()
+
     def _mine(self) -> _Held:
         """What belongs to the thread that asks."""
         if not hasattr(self._by_thread, "held"):
@@ -208,7 +218,7 @@ class Workers:
         positions, lock = iter(range(len(todo))), Lock()
 
         def worker() -> None:
-            with SingleThreadedBlas():  # the setting may be one of each thread
+            with _BLAS.for_worker():
                 while not (errors or self.cancel[0]):
                     with lock:
                         k = next(positions, None)
