@@ -48,6 +48,7 @@ from ..report.presentation import Presented
 from ..runtime.memory import check_memory
 from ..runtime.threads import Workers
 from ..types import FloatArray
+from .cv_table import cv_table
 from .sv_layout import layout, pair_decisions
 
 __all__ = ["SVCCV", "Keep", "fit_svc"]
@@ -294,7 +295,20 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         frame = hasattr(X, "iloc") and not hasattr(X, "dask")
         if frame or isinstance(X, (np.ndarray, list)) or sparse.issparse(X):
             X, y = self._read_rows(X, y)
-        return fit_approximately(self, X, y, sample_weight, groups, keep)
+        else:
+            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        fitted = fit_approximately(self, X, y, sample_weight, groups, keep)
+        for name in (*_OF_A_KERNEL, "_sigmoids"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        for name, value in fitted.attributes.items():
+            setattr(self, name, value)
+        if fitted.stopped is not None:
+            raise Interrupted(
+                f"interrupted with {fitted.stopped}; the estimator is fitted to the best of them, "
+                "and is the `partial` of this exception",
+                self,
+            )
+        return fitted.values
 
     def _finish(
         self,
@@ -489,32 +503,24 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     # ---- what is kept -------------------------------------------------------------------------
 
     def _keep_results(self, tuning: Tuning, tuned: Tuned, keep: NDArray[np.intp], n: int) -> None:
-        n_kernels, n_points = tuned.score.shape
-        score = tuned.score.ravel()
+        grid, score = tuning.grid, tuned.score
         self.certificate_ = tuned.certificate
-        Cs = np.tile(tuning.grid.Cs, n_kernels)
-        gammas = np.repeat(tuned.gammas, n_points)
-        has_gamma = tuning.kernels[0].uses_gamma
-        pairs = zip(Cs.tolist(), gammas.tolist(), strict=True)
-        ranked = np.round(np.where(np.isnan(score), -np.inf, score), 12)
-        results: dict[str, Any] = {
-            "params": [{"C": C, "gamma": g} if has_gamma else {"C": C} for C, g in pairs],
-            "param_C": Cs,
-            "param_gamma": gammas,
-            "lambda": np.tile(tuning.grid.lambdas, n_kernels),
-            "mean_test_score": score,
-            "se_test_score": tuned.se.ravel(),
-            "rank_test_score": 1 + (ranked[:, None] < ranked).sum(axis=1).astype(np.int32),
-        }
-        for name in ("error", "se", "n_errors", "at_bound"):
-            results[name] = tuned.stacked(name)
-        results |= {"kkt": self.certificate_.kkt, "gap": self.certificate_.gap}
+        results = cv_table(
+            grid.Cs,
+            grid.lambdas,
+            tuned.gammas,
+            score,
+            tuned.se,
+            **{name: tuned.stacked(name) for name in ("error", "se", "n_errors", "at_bound")},
+            kkt=self.certificate_.kkt,
+            gap=self.certificate_.gap,
+        )
         if self.store_cv_results:
             results["decision"] = self._by_row(tuning, tuned.stacked("decision"), keep, n)
         self.cv_results_ = results
-        self.best_index_ = tuned.kernel * n_points + tuned.point
-        self.best_score_ = float(score[self.best_index_])
-        self.C_ = float(Cs[self.best_index_])
+        self.best_index_ = tuned.kernel * len(grid) + tuned.point
+        self.best_score_ = float(score[tuned.kernel, tuned.point])
+        self.C_ = float(grid.Cs[tuned.point])
         self.lambda_ = float(results["lambda"][self.best_index_])
         self.gamma_ = tuned.chosen.gamma
 
@@ -645,6 +651,7 @@ def fit_svc(
     return model._fit(X, y, sample_weight, groups, params, keep)
 
 
+_OF_A_KERNEL = ("support_", "support_vectors_", "n_support_", "dual_coef_")
 _NO_REQUESTS = get_routing_for_object(None)
 
 

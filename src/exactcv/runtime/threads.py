@@ -7,7 +7,8 @@ between blocks of work the workers look themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from threading import Lock, Thread
 from types import TracebackType
@@ -16,7 +17,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from .progress import Run
+from .progress import Progress, Run, following
 
 __all__ = ["Cancelled", "Workers", "single_threaded_blas"]
 
@@ -107,6 +108,16 @@ class Workers:
         if errors:
             raise errors[0]
         return results
+
+    @contextmanager
+    def followed(self, progress: bool | Progress) -> Iterator[None]:
+        """In this context ``watch`` is a run of its own on this progress."""
+        before = self.watch
+        with following(progress) as self.watch:
+            try:
+                yield
+            finally:
+                self.watch = before
 
     def run(self, work: Callable[[], Any]) -> Any:
         """Run one piece of work in a worker thread."""
