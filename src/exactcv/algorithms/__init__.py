@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import get_args
 
 from ..exceptions import UnsupportedError
 from ..problem.folds import Folds
 from ..problem.inputs import check_choice
 from ..problem.kernels import Kernel
 from ..problem.problem import OwnModel
-from ..types import FloatArray
+from ..types import FloatArray, LossName
 from .base import Method, Support
 
 __all__ = [
@@ -26,7 +27,7 @@ __all__ = [
     "own_model",
 ]
 
-LOSSES = ("hinge", "squared_hinge", "logistic", "squared")
+LOSSES: tuple[LossName, ...] = get_args(LossName)
 
 
 # Five methods that differ in where a fold starts, in one file.

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+
+from ..types import PlotKind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from .overview import Overview
+    from .plots import ErrorCurveDisplay, HeatMapDisplay, LeftOutDisplay, RocDisplay
 
-__all__ = ["Presented"]
+__all__ = ["Presented", "Source"]
+
+# What can be shown: a result or a fitted estimator, or several results (one a gamma) together.
+Source: TypeAlias = "Overview | Presented | Sequence[Presented]"
 
 
 class Presented:
@@ -33,7 +40,23 @@ class Presented:
 
         return summary(self)
 
-    def plot(self, kind: str = "error", *, ax: Axes | None = None, **options: Any) -> Any:
+    @overload
+    def plot(
+        self, kind: Literal["error"] = "error", *, ax: Axes | None = None, **options: Any
+    ) -> ErrorCurveDisplay: ...
+    @overload
+    def plot(
+        self, kind: Literal["heatmap"], *, ax: Axes | None = None, **options: Any
+    ) -> HeatMapDisplay: ...
+    @overload
+    def plot(
+        self, kind: Literal["decision"], *, ax: Axes | None = None, **options: Any
+    ) -> LeftOutDisplay: ...
+    @overload
+    def plot(
+        self, kind: Literal["roc"], *, ax: Axes | None = None, **options: Any
+    ) -> RocDisplay: ...
+    def plot(self, kind: PlotKind = "error", *, ax: Axes | None = None, **options: Any) -> Any:
         """Draw one of the plots (needs matplotlib).
 
         Parameters
