@@ -16,10 +16,12 @@ from ..problem.problem import Task
 from ..report.overview import Overview, of_result
 from ..report.presentation import Presented
 from ..tolerances import AT_BOUND, TIE
-from ..types import BoolArray, FloatArray, IntArray
+from ..types import Approx, BoolArray, FloatArray, IntArray, LossName
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ..lowrank.features import FeatureMap
 
 __all__ = ["CVResult", "by_row", "choose", "make_result", "share_at_bound", "standard_error"]
 
@@ -100,7 +102,7 @@ class CVResult(Presented):
     best: int
     one_se: int
     objective: FloatArray
-    coef: Any  # None with approx: of n numbers a grid point there are too many
+    coef: FloatArray | None  # None with approx: of n numbers a grid point there are too many
     intercept: FloatArray
     at_bound: FloatArray
     certificate: Certificate
@@ -114,15 +116,15 @@ class CVResult(Presented):
     classes: NDArray[Any]
     y: FloatArray
     method: str
-    loss: str
+    loss: LossName
     kernel: str
     gamma: float | None
     scale_with_fold: bool
     leave_one_out: bool
     fit_intercept: bool
-    approx: str | None = None
+    approx: Approx | None = None
     weights: FloatArray | None = None
-    feature_map: Any = None
+    feature_map: FeatureMap | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -26,7 +26,7 @@ from ..problem import inputs
 from ..problem.folds import Folds
 from ..report.overview import LeftOutRows, Overview, of_result
 from ..runtime.progress import Progress
-from ..types import FloatArray
+from ..types import FloatArray, Output
 
 if TYPE_CHECKING:
     from .svc_cv import SVCCV
@@ -165,7 +165,7 @@ class ApproxCurve:
 def curve(model: SVCCV, rows: Rows, gamma: Any, progress: bool | Progress) -> ApproxCurve:
     """Cross-validate all C with one gamma."""
     grid, lambdas = _grid(model, rows)
-    output = "decision" if model.store_cv_results else "error"
+    output: Output = "decision" if model.store_cv_results else "error"
     result = _run(model, rows, gamma, grid, output, progress)
     error, se = _error_and_se(result, rows)
     short = _short(result.certificate)
@@ -185,7 +185,7 @@ def curve(model: SVCCV, rows: Rows, gamma: Any, progress: bool | Progress) -> Ap
         n_rows=rows.n,
         timings={},
     )
-    assert result.weights is not None
+    assert result.weights is not None and result.feature_map is not None
     decision = result.decision
     if decision is not None and rows.keep is not None:
         decision = np.full((len(Cs), rows.n), np.nan)
@@ -250,13 +250,14 @@ def _run(
     rows: Rows,
     gamma: Any,
     grid: dict[str, Any],
-    output: str,
+    output: Output,
     progress: bool | Progress,
 ) -> CVResult:
     from ..crossval.cross_validate import cross_validate
 
+    source: Any = rows.source  # besides what users may give
     return cross_validate(
-        rows.source,
+        source,
         rows.y,
         kernel=model.kernel,
         gamma=gamma.item() if isinstance(gamma, np.generic) else gamma,
