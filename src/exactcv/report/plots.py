@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from ..exceptions import InputError, InputTypeError, MissingExtraError
 from ..types import FloatArray, HorizontalAxis, IntArray, PlotKind
-from .overview import Overview, overview
-from .presentation import Presented, Source
+from .overview import HasOverview, Overview, Source, overview
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +43,7 @@ class _Display:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Presented, *, ax: Axes | None = None, **options: Any
+        cls, estimator: HasOverview, *, ax: Axes | None = None, **options: Any
     ) -> Self:
         """From a fitted estimator that chose its model by cross-validation."""
         return cls._from_overview(overview(estimator)).plot(ax=ax, **options)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..types import PlotKind
 
@@ -13,10 +12,7 @@ if TYPE_CHECKING:
     from .overview import Overview
     from .plots import ErrorCurveDisplay, HeatMapDisplay, LeftOutDisplay, RocDisplay
 
-__all__ = ["Presented", "Source"]
-
-# What can be shown: a result or a fitted estimator, or several results (one a gamma) together.
-Source: TypeAlias = "Overview | Presented | Sequence[Presented]"
+__all__ = ["Presented"]
 
 
 class Presented:

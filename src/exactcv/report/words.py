@@ -8,8 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from .overview import Overview, overview
-from .presentation import Source
+from .overview import Overview, Source, overview
 
 __all__ = ["Remark", "curve_table", "remarks", "summary"]
 

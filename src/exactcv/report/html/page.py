@@ -20,9 +20,8 @@ import numpy as np
 from ...exceptions import InputError
 from ...types import FilePath
 from .. import words as report
-from ..overview import Overview, overview
+from ..overview import Overview, Source, overview
 from ..plots import roc_curves
-from ..presentation import Source
 from . import charts
 from .markup import Markup, tag
 
