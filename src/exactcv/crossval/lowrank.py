@@ -30,11 +30,12 @@ from ..exceptions import InputError, Interrupted, UnsupportedError
 from ..judge.certificate import Certificate, warn_if_short
 from ..lowrank.curves import Curves, fold_curves, leave_one_out_curves
 from ..lowrank.features import FeatureMap, features_of, make_feature_map
+from ..lowrank.open_source import open_source
 from ..lowrank.options import Options
 from ..lowrank.passes.distributed import DaskRows, DaskRunner, active_client, as_local
 from ..lowrank.passes.local import LocalRunner, scratch_array
 from ..lowrank.rows.sampling import smallest_keys
-from ..lowrank.rows.sources import ArrayRows, RowSource, open_source
+from ..lowrank.rows.sources import ArrayRows, RowSource
 from ..lowrank.small.reduced import FREE
 from ..lowrank.solver import LARGEST, Runner, Sample, Solved, Solver
 from ..lowrank.verdict import Farthest, Spread

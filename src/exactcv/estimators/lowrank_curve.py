@@ -18,10 +18,11 @@ from ..crossval.tuning import choose, error_and_se, smallest_within
 from ..exceptions import InputError, NotPSDWarning
 from ..judge.certificate import Certificate
 from ..lowrank.features import FeatureMap
+from ..lowrank.open_source import open_source
 from ..lowrank.options import Options
 from ..lowrank.passes.distributed import as_local
 from ..lowrank.rows.kept import keep_rows
-from ..lowrank.rows.sources import ArrayRows, RowSource, open_source
+from ..lowrank.rows.sources import ArrayRows, RowSource
 from ..problem import inputs
 from ..problem.folds import Folds
 from ..report.overview import LeftOutRows, Overview, of_result
