@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from ..judge.ledger import Ledger
-from ..problem.problem import Task
+from ..problem.problem import Penalty, Task
 from ..runtime.threads import Workers
 from ..types import LossName
 
@@ -26,6 +26,7 @@ class Support:
     intercept: bool = True
     no_intercept: bool = True
     decision: bool = True  # left-out decision values, or labels only
+    penalty: Penalty = "norm"  # of the problem that it solves
     any_kernel: bool = False  # convex whether or not the kernel matrix is positive semidefinite
 
 

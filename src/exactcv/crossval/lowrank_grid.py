@@ -9,7 +9,7 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from ..exceptions import InputError
-from ..problem.inputs import check_method_options
+from ..problem.checks import check_method_options
 from ..types import Approx, FilePath, GammaRule, Matrix, Vector
 from .result import CVResult
 

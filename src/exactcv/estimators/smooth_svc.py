@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..algorithms.rank_update.design import make_design
 from ..algorithms.rank_update.newton_armijo import ROUGH, STRATEGIES, fit
 from ..exceptions import InputError, NotExactWarning
-from ..problem import inputs
+from ..problem import checks, inputs
 from ..problem.kernels import Kernel, kernel_between, kernel_matrix
 from ..types import (
     ClassWeight,
@@ -125,10 +125,10 @@ class SmoothSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Matrix, y: Vector, sample_weight: float | Vector | None = None) -> Self:
         """Fit to the rows of X with labels y of two classes."""
-        C = inputs.check_positive("C", self.C)
-        strategy = inputs.check_choice("strategy", self.strategy, STRATEGIES)
+        C = checks.check_positive("C", self.C)
+        strategy = checks.check_choice("strategy", self.strategy, STRATEGIES)
         kernel = inputs.check_kernel(self.kernel, self.gamma, self.degree, self.coef0)
-        intercept = inputs.check_flag("fit_intercept", self.fit_intercept)
+        intercept = checks.check_flag("fit_intercept", self.fit_intercept)
         rows, labels = validate_data(self, X, y, dtype=np.float64, order="C")
         check_classification_targets(labels)
         self.classes_, signs = _two_classes(column_or_1d(labels))

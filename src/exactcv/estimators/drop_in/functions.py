@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from ...exceptions import InputError, Interrupted
-from ...problem.inputs import check_choice
+from ...problem.checks import check_choice
 from ...types import Matrix, PredictMethod, ScorerLike, Splits, Vector
 from .evaluate import Evaluation, fit_on
 from .models import Candidate, read_candidates
