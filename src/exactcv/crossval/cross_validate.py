@@ -86,7 +86,8 @@ def cross_validate(
     degree, coef0 : int, float
         For "poly" and "sigmoid".
     loss : {"hinge", "squared_hinge", "logistic", "squared"}
-        Which losses a method has: ``exactcv.methods()``.
+        max(0, 1 - y u), its square, log(1 + exp(-y u)) and 1/2 (y - u)^2, whatever the method.
+        Which of them a method has: ``exactcv.methods()``.
     Cs, lambdas : array-like or float, optional
         The grid, one or the other.  ``Cs`` holds in every fold, as in scikit-learn.  ``lambdas``
         keeps lambda: a fold that trains on m rows has C = 1 / (2 m lambda), except in
