@@ -27,7 +27,7 @@ from ..types import (
     Splits,
     Vector,
 )
-from .requests import FeatureRequest, KernelRequest, Request
+from .requests import FeatureRequest, Given, KernelRequest, Request
 from .result import CVResult, make_result
 from .run import Plan, run
 
@@ -178,23 +178,25 @@ def cross_validate(
     n_threads = checks.check_n_threads(n_jobs)
     if not isinstance(progress, Progress):
         checks.check_flag("progress", progress)
-    given: dict[str, Any] = {
-        "kernel": chosen_kernel,
-        "Cs": Cs,
-        "lambdas": lambdas,
-        "cv": cv,
-        "groups": groups,
-        "sample_weight": sample_weight,
-        "class_weight": class_weight,
-        "random_state": random_state,
-        "memory_limit": memory_limit,
-    }
+    given = Given(
+        X=X,
+        y=y,
+        kernel=chosen_kernel,
+        Cs=Cs,
+        lambdas=lambdas,
+        cv=cv,
+        groups=groups,
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        random_state=random_state,
+        memory_limit=memory_limit,
+    )
     request: Request
     if approx is None:
-        request = KernelRequest.read(X, y, plan, **given)
+        request = KernelRequest.read(given, plan)
     else:
         m = inputs.check_approx(approx, n_components, method, loss)
-        request = FeatureRequest.read(X, y, plan, approx, m, method_options, **given)
+        request = FeatureRequest.read(given, plan, approx, m, method_options)
 
     facts: dict[str, Any] = {"classes": request.classes, "method": method, "loss": loss}
     facts["kernel"] = chosen_kernel.label
