@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find src -name '*.py' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name meson.build)
+SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name meson.build)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format docs bench clean
@@ -16,11 +16,15 @@ demo: $(VENV)/.installed  ## leave-one-out on a bundled data set
 test: $(VENV)/.installed  ## all tests and the examples in the docstrings
 	$(BIN)/python -m pytest -n 2 --doctest-modules --pyargs tests exactcv
 
-check: $(VENV)/.installed  ## format, lint and types
+check: $(VENV)/.installed  ## format, lint, types, and which room imports which
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	PATH="$(abspath $(BIN)):$$PATH" cython-lint src
+	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/mypy
+	$(BIN)/stubtest exactcv._core --mypy-config-file pyproject.toml --allowlist tests/typing/not_in_stubs.txt
+	$(BIN)/mypy --config-file tests/typing/mypy.ini tests/typing
+	$(BIN)/pyright --project tests/typing --pythonpath $(BIN)/python
 
 format: $(VENV)/.requirements  ## put the sources in shape
 	$(BIN)/ruff format .

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputError
+from ..lowrank.open_source import open_source
 from ..lowrank.options import Options
 from ..lowrank.passes.distributed import as_local
-from ..lowrank.rows.sources import open_source
 from ..lowrank.task import FeatureProblem, FeatureTask
 from ..problem import inputs
 from ..problem.folds import Folds
