@@ -12,7 +12,7 @@ from ..problem import checks, inputs
 from ..problem.kernels import KernelFunction
 from ..runtime.progress import Progress, following
 from ..runtime.threads import Workers
-from .requests import FeatureRequest, KernelRequest, Request
+from .requests import FeatureRequest, Given, KernelRequest, Request
 from .result import CVResult, make_result
 from .run import Plan, run
 
@@ -71,7 +71,8 @@ def cross_validate(
     degree, coef0 : int, float
         For "poly" and "sigmoid".
     loss : {"hinge", "squared_hinge", "logistic", "squared"}
-        Which losses a method has: ``exactcv.methods()``.
+        max(0, 1 - y u), its square, log(1 + exp(-y u)) and 1/2 (y - u)^2, whatever the method.
+        Which of them a method has: ``exactcv.methods()``.
     Cs, lambdas : array-like or float, optional
         The grid, one or the other.  ``Cs`` holds in every fold, as in scikit-learn.  ``lambdas``
         keeps lambda: a fold that trains on m rows has C = 1 / (2 m lambda), except in
@@ -162,23 +163,25 @@ def cross_validate(
     n_threads = checks.check_n_threads(n_jobs)
     if not isinstance(progress, Progress):
         checks.check_flag("progress", progress)
-    given: dict[str, Any] = {
-        "kernel": chosen_kernel,
-        "Cs": Cs,
-        "lambdas": lambdas,
-        "cv": cv,
-        "groups": groups,
-        "sample_weight": sample_weight,
-        "class_weight": class_weight,
-        "random_state": random_state,
-        "memory_limit": memory_limit,
-    }
+    given = Given(
+        X=X,
+        y=y,
+        kernel=chosen_kernel,
+        Cs=Cs,
+        lambdas=lambdas,
+        cv=cv,
+        groups=groups,
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        random_state=random_state,
+        memory_limit=memory_limit,
+    )
     request: Request
     if approx is None:
-        request = KernelRequest.read(X, y, plan, **given)
+        request = KernelRequest.read(given, plan)
     else:
         m = inputs.check_approx(approx, n_components, method, loss)
-        request = FeatureRequest.read(X, y, plan, approx, m, method_options, **given)
+        request = FeatureRequest.read(given, plan, approx, m, method_options)
 
     facts: dict[str, Any] = {"classes": request.classes, "method": method, "loss": loss}
     facts["kernel"] = chosen_kernel.label

@@ -39,7 +39,7 @@ class SmoothSVC(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     C : float
-        The paper's c.
+        The paper's c: twice the C of ``cross_validate(method="rank_update")``.
     kernel : {"linear", "rbf", "laplacian", "poly", "sigmoid", "precomputed"} or callable
     gamma : float, "median", "scale" or "auto"
         As in ``exactcv.cross_validate``.
