@@ -30,6 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status."""
     with warnings.catch_warnings():
         warnings.simplefilter("default")
+        warnings.simplefilter("ignore", DeprecationWarning)  # what packages tell each other
         warnings.showwarning = _show_warning
         try:
             status = cli.main(argv, prog_name="exactcv", standalone_mode=False)

@@ -48,7 +48,6 @@ FLICKER = 1e-13  # of max(1, ||theta||): what may be left of the gradient when s
 # An update of rank r beats a fresh factorisation while r is below this share of its size.
 WORTH_UPDATING = 0.5
 
-EPSILON = float(np.finfo(float).eps)
 UNKNOWN = np.zeros(0)
 GRADIENT = 1e-10  # the aim for ||g||, relative to max(1, ||theta||)
 ENOUGH = GRADIENT / 100.0  # needs no more refinement
