@@ -20,6 +20,7 @@ from ..lowrank.rows.parquet import ParquetRows
 from ..lowrank.rows.sources import RowSource
 from ..report.overview import Overview, beside
 from ..runtime.progress import Progress, job
+from ..runtime.threads import SingleThreadedBlas
 from ..types import FloatArray
 from .cv_table import cv_table
 from .lowrank_curve import ApproxCurve, Rows, curve, left_out_values
@@ -58,7 +59,7 @@ def fit_approximately(
     wants_values = model.probability or keep.values
     curves: list[ApproxCurve] = []
     stopped = None
-    with job(bool(model.verbose), len(gammas) + wants_values) as progress:
+    with SingleThreadedBlas(), job(bool(model.verbose), len(gammas) + wants_values) as progress:
         try:
             for number, gamma in enumerate(gammas):
                 curves.append(_kept_curve(model, rows, gamma, number, progress, keep.store))

@@ -17,6 +17,7 @@ from ..algorithms.rank_update.newton_armijo import ROUGH, STRATEGIES, fit
 from ..exceptions import InputError, NotExactWarning
 from ..problem import checks, inputs
 from ..problem.kernels import Kernel, kernel_between, kernel_matrix
+from ..runtime.threads import SingleThreadedBlas
 from ..types import (
     ClassWeight,
     FloatArray,
@@ -135,17 +136,17 @@ class SmoothSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
         if sample_weight is not None and np.isscalar(sample_weight):
             sample_weight = np.full(len(signs), sample_weight, dtype=float)
         weight = inputs.read_weights(sample_weight, self.class_weight, signs, self.classes_)
-        linear = kernel.name == "linear"
-        self.gamma_ = None
-        data = rows
-        if not linear:
-            if kernel.name == "precomputed" and rows.shape[0] != rows.shape[1]:
-                raise InputError(f"a precomputed kernel matrix must be square, got {rows.shape}")
-            # Rows without weight are not there: they must not sway gamma="median" either.
-            data, self.gamma_ = _kernel_of(rows, weight, kernel)
-        design = make_design(data, signs, weight, intercept, not linear)
-        found = fit(design, C, strategy)
-        g = design.gradient(found.theta, C, design.used)
+        linear, self.gamma_ = kernel.name == "linear", None
+        if kernel.name == "precomputed" and rows.shape[0] != rows.shape[1]:
+            raise InputError(f"a precomputed kernel matrix must be square, got {rows.shape}")
+        with SingleThreadedBlas():
+            data = rows
+            if not linear:
+                # Rows without weight are not there: they must not sway gamma="median" either.
+                data, self.gamma_ = _kernel_of(rows, weight, kernel)
+            design = make_design(data, signs, weight, intercept, not linear)
+            found = fit(design, C, strategy)
+            g = design.gradient(found.theta, C, design.used)
         self.gradient_norm_ = float(np.linalg.norm(g))
         rough = self.gradient_norm_ > ROUGH * max(1.0, float(np.linalg.norm(found.theta)))
         if rough or not found.converged:
