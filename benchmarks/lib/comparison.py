@@ -51,8 +51,11 @@ def one_by_one(
     fit_intercept: bool = True,
     tol: float = 1e-6,
 ) -> float:
-    """Ordinary leave-one-out with the solver of ``magic``: one fold after the other, each with the
-    kernel matrix of its own rows, its own inverses and its own path; estimated from two folds."""
+    """Ordinary leave-one-out with the solver of ``magic``, estimated from two folds.
+
+    One fold comes after the other, each with the kernel matrix of its own rows, its own inverses
+    and its own path.
+    """
     K, n, sample = rbf_kernel(X, gamma=gamma), len(y), 2
     seconds = 0.0
     for j in np.linspace(0, n - 1, sample).astype(int):
@@ -88,8 +91,11 @@ def run_peers(job: Job, leave_out: Sequence[str] = ()) -> tuple[dict[str, Fit], 
 
 
 def compare(draws: Sequence[Draw], leave_out: Sequence[str] = ()) -> Row:
-    """Seconds, objective and test error of every column; ours as means over the draws, peers and
-    the same solver fold by fold on the first draw, at the lambda that leave-one-out picks there."""
+    """Seconds, objective and test error of every column.
+
+    Ours are means over the draws; peers and the same solver fold by fold take the first draw, at
+    the lambda that leave-one-out picks there.
+    """
     found = {name: [ours(d[0], d[1], name, tol=1e-6) for d in draws] for name in METHODS}
     X, y, X_test, y_test = draws[0]
     base = found["exact"][0][1]

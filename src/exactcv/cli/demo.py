@@ -15,7 +15,7 @@ from ..problem.kernels import Kernel, kernel_matrix
 from ..report import words as report
 from ..runtime.threads import SingleThreadedBlas
 from ..storage.atomic import make_folder, write_bytes
-from ..types import FloatArray
+from ..types import FloatArray, Output
 
 __all__ = ["demo", "estimate_refits"]
 
@@ -23,7 +23,7 @@ __all__ = ["demo", "estimate_refits"]
 def demo(
     *,
     method: str = "exact",
-    output: str = "decision",
+    output: Output = "decision",
     n_jobs: int = 1,
     progress: bool = True,
     out: Path | None = None,

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 from ..exceptions import Interrupted
 from ..judge.certificate import warn_if_short
 from ..problem import checks, inputs
-from ..problem.kernels import KernelFunction
 from ..runtime.progress import Progress, following
 from ..runtime.threads import Workers
-from .requests import FeatureRequest, KernelRequest, Request
+from ..types import (
+    Approx,
+    ClassWeight,
+    FilePath,
+    GammaRule,
+    GridValues,
+    KernelFunction,
+    KernelName,
+    LossName,
+    Matrix,
+    MemoryLimit,
+    Output,
+    Seed,
+    Splits,
+    Vector,
+)
+from .requests import FeatureRequest, Given, KernelRequest, Request
 from .result import CVResult, make_result
 from .run import Plan, run
 
@@ -22,30 +37,30 @@ OUTPUTS = ("error", "decision")
 
 
 def cross_validate(
-    X: Any,
-    y: Any,
+    X: Matrix | FilePath,
+    y: Vector,
     *,
-    kernel: str | KernelFunction = "rbf",
-    gamma: float | str = "median",
+    kernel: KernelName | KernelFunction = "rbf",
+    gamma: float | GammaRule = "median",
     degree: int = 3,
     coef0: float = 0.0,
-    loss: str = "hinge",
-    Cs: Any = None,
-    lambdas: Any = None,
-    cv: Any = "loo",
-    groups: Any = None,
-    sample_weight: Any = None,
-    class_weight: Any = None,
+    loss: LossName = "hinge",
+    Cs: GridValues | None = None,
+    lambdas: GridValues | None = None,
+    cv: Literal["loo"] | Splits | None = "loo",
+    groups: Vector | None = None,
+    sample_weight: Vector | None = None,
+    class_weight: ClassWeight | None = None,
     fit_intercept: bool = True,
     method: str = "exact",
-    output: str = "error",
+    output: Output = "error",
     n_jobs: int | None = None,
     tol: float = 1e-8,
-    random_state: Any = None,
+    random_state: Seed | None = None,
     progress: bool | Progress = False,
-    approx: str | None = None,
+    approx: Approx | None = None,
     n_components: int = 200,
-    memory_limit: int | float | str | None = None,
+    memory_limit: MemoryLimit | None = None,
     method_options: Mapping[str, Any] | None = None,
 ) -> CVResult:
     """Exact cross-validation of a kernel SVM over a whole regularisation path.
@@ -71,7 +86,8 @@ def cross_validate(
     degree, coef0 : int, float
         For "poly" and "sigmoid".
     loss : {"hinge", "squared_hinge", "logistic", "squared"}
-        Which losses a method has: ``exactcv.methods()``.
+        max(0, 1 - y u), its square, log(1 + exp(-y u)) and 1/2 (y - u)^2, whatever the method.
+        Which of them a method has: ``exactcv.methods()``.
     Cs, lambdas : array-like or float, optional
         The grid, one or the other.  ``Cs`` holds in every fold, as in scikit-learn.  ``lambdas``
         keeps lambda: a fold that trains on m rows has C = 1 / (2 m lambda), except in
@@ -162,23 +178,25 @@ def cross_validate(
     n_threads = checks.check_n_threads(n_jobs)
     if not isinstance(progress, Progress):
         checks.check_flag("progress", progress)
-    given: dict[str, Any] = {
-        "kernel": chosen_kernel,
-        "Cs": Cs,
-        "lambdas": lambdas,
-        "cv": cv,
-        "groups": groups,
-        "sample_weight": sample_weight,
-        "class_weight": class_weight,
-        "random_state": random_state,
-        "memory_limit": memory_limit,
-    }
+    given = Given(
+        X=X,
+        y=y,
+        kernel=chosen_kernel,
+        Cs=Cs,
+        lambdas=lambdas,
+        cv=cv,
+        groups=groups,
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        random_state=random_state,
+        memory_limit=memory_limit,
+    )
     request: Request
     if approx is None:
-        request = KernelRequest.read(X, y, plan, **given)
+        request = KernelRequest.read(given, plan)
     else:
         m = inputs.check_approx(approx, n_components, method, loss)
-        request = FeatureRequest.read(X, y, plan, approx, m, method_options, **given)
+        request = FeatureRequest.read(given, plan, approx, m, method_options)
 
     facts: dict[str, Any] = {"classes": request.classes, "method": method, "loss": loss}
     facts["kernel"] = chosen_kernel.label

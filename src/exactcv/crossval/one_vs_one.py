@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,7 +155,7 @@ def cross_validate_pairs(task: ManyClasses, workers: Workers) -> PairResults:
     >>> found.labels, found.decision.shape
     (array([[0, 0, 1, 1, 2, 2]]), (1, 6, 3))
     """
-    workers.watch.parts = len(task.pairs)
+    workers.watch.expect(len(task.pairs))
     if task.n_classes == 2:
         done = [_solve(task, 0, 1, workers)]
     else:

@@ -56,7 +56,7 @@ def of_result(result: CVResult, point: int | None = None) -> Overview:
 
 def approximation(result: CVResult) -> str | None:
     """How the kernel is approximated, in words."""
-    if result.approx is None:
+    if result.feature_map is None:
         return None
     return f"{result.approx}, {result.feature_map.n_components} components"
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputError
+from ..lowrank.open_source import open_source
 from ..lowrank.options import Options
 from ..lowrank.passes.distributed import as_local
-from ..lowrank.rows.sources import open_source
 from ..lowrank.task import FeatureProblem, FeatureTask
 from ..problem import inputs
 from ..problem.folds import Folds
@@ -23,12 +23,29 @@ from ..runtime.memory import available_memory, parse_bytes
 from ..runtime.threads import Workers
 from .run import AnyTask, KernelRows, Plan
 
-__all__ = ["FeatureRequest", "KernelRequest", "Request"]
+__all__ = ["FeatureRequest", "Given", "KernelRequest", "Request"]
 
 FOR_MORE_CLASSES = (
     "approx takes two classes: for more, wrap exactcv.SVCCV(approx=...) in "
     "sklearn.multiclass.OneVsOneClassifier or OneVsRestClassifier"
 )
+
+
+@dataclass(frozen=True)
+class Given:
+    """Data and settings as they were handed to ``cross_validate``; the kernel is checked."""
+
+    X: Any
+    y: Any
+    kernel: Kernel
+    Cs: Any
+    lambdas: Any
+    cv: Any
+    groups: Any
+    sample_weight: Any
+    class_weight: Any
+    random_state: Any
+    memory_limit: Any
 
 
 class Request(Protocol):
@@ -50,28 +67,14 @@ class KernelRequest:
     grid: Grid
 
     @classmethod
-    def read(
-        cls,
-        X: Any,
-        y: Any,
-        plan: Plan,
-        *,
-        kernel: Kernel,
-        Cs: Any,
-        lambdas: Any,
-        cv: Any,
-        groups: Any,
-        sample_weight: Any,
-        class_weight: Any,
-        random_state: Any,
-        memory_limit: Any,
-    ) -> KernelRequest:
-        """Arguments as in ``cross_validate``."""
-        data = inputs.read_data(X, y, kernel, sample_weight, class_weight, memory_limit)
-        grid = make_grid(Cs, lambdas, len(data.y))
-        folds = inputs.check_folds(cv, data, groups, random_state)
+    def read(cls, given: Given, plan: Plan) -> KernelRequest:
+        """Read and check."""
+        weights = given.sample_weight, given.class_weight
+        data = inputs.read_data(given.X, given.y, given.kernel, *weights, given.memory_limit)
+        grid = make_grid(given.Cs, given.lambdas, len(data.y))
+        folds = inputs.check_folds(given.cv, data, given.groups, given.random_state)
         plan.check_folds(folds)
-        return cls(data, kernel, folds, grid)
+        return cls(data, given.kernel, folds, grid)
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -94,45 +97,35 @@ class FeatureRequest:
     @classmethod
     def read(
         cls,
-        X: Any,
-        y: Any,
+        given: Given,
         plan: Plan,
         approx: str,
         n_components: int,
         options: Mapping[str, Any],
-        *,
-        kernel: Kernel,
-        Cs: Any,
-        lambdas: Any,
-        cv: Any,
-        groups: Any,
-        sample_weight: Any,
-        class_weight: Any,
-        random_state: Any,
-        memory_limit: Any,
     ) -> FeatureRequest:
-        """Arguments as in ``cross_validate``; ``options`` are its ``method_options``."""
-        chosen, seed = Options.read(options), _seed(random_state)
-        others = [given for given in (y, sample_weight, groups) if isinstance(given, str)]
-        source = open_source(X, others, chosen.chunk_rows)
+        """Read and check; ``options`` are the ``method_options`` of ``cross_validate``."""
+        chosen, seed = Options.read(options), _seed(given.random_state)
+        by_row = given.y, given.sample_weight, given.groups
+        source = open_source(
+            given.X, [name for name in by_row if isinstance(name, str)], chosen.chunk_rows
+        )
         y, sample_weight, groups = (
-            source.column(given) if isinstance(given, str) else as_local(given)
-            for given in (y, sample_weight, groups)
+            source.column(one) if isinstance(one, str) else as_local(one) for one in by_row
         )
         labels, classes, signs = inputs.read_labels(y, source.n, FOR_MORE_CLASSES)
-        weight = inputs.read_weights(sample_weight, class_weight, signs, classes)
+        weight = inputs.read_weights(sample_weight, given.class_weight, signs, classes)
         stand_in = np.broadcast_to(np.zeros(1), (source.n, 1))  # splitters need only its length
         rows = inputs.Data(stand_in, signs, classes, labels, weight)
         ready = FeatureTask(
             problem=FeatureProblem(
-                source, signs, weight, kernel, approx, n_components, seed, plan.fit_intercept
+                source, signs, weight, given.kernel, approx, n_components, seed, plan.fit_intercept
             ),
-            folds=inputs.check_folds(cv, rows, groups, random_state),
-            grid=make_grid(Cs, lambdas, source.n),
+            folds=inputs.check_folds(given.cv, rows, groups, given.random_state),
+            grid=make_grid(given.Cs, given.lambdas, source.n),
             want_decision=plan.want_decision,
             tol=plan.tol,
             options=chosen,
-            budget=_budget(memory_limit),
+            budget=_budget(given.memory_limit),
         )
         return cls(ready, classes)
 

@@ -17,7 +17,7 @@ from ..judge.certificate import Certificate
 from ..problem.folds import Folds
 from ..problem.grid import Grid
 from ..problem.kernels import Kernel, gamma_value, kernel_matrix
-from ..runtime.progress import Run, following, job
+from ..runtime.progress import job
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .one_vs_one import ManyClasses, PairFit, PairResults, cross_validate_pairs
@@ -106,12 +106,10 @@ class Tuning:
         try:
             with job(self.show_progress, len(self.kernels)) as progress:
                 for number, kernel in enumerate(self.kernels):
-                    with following(progress) as workers.watch:
+                    with workers.followed(progress):
                         curves.append(self._kept_curve(number, kernel, workers))
         except KeyboardInterrupt as stop:
             raise Interrupted(partial=curves) from stop
-        finally:
-            workers.watch = Run()
         return curves
 
     def choose(self, curves: list[Curve], workers: Workers) -> Tuned:

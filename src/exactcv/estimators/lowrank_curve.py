@@ -20,16 +20,17 @@ from ..crossval.tuning import choose, error_and_se, smallest_within
 from ..exceptions import InputError, NotPSDWarning
 from ..judge.certificate import Certificate
 from ..lowrank.features import FeatureMap
+from ..lowrank.open_source import open_source
 from ..lowrank.options import Options
 from ..lowrank.passes.distributed import as_local
 from ..lowrank.rows.kept import keep_rows
-from ..lowrank.rows.sources import ArrayRows, RowSource, open_source
+from ..lowrank.rows.sources import ArrayRows, RowSource
 from ..problem import inputs
 from ..problem.folds import Folds
 from ..problem.grid import make_grid
 from ..report.overview import LeftOutRows, Overview
 from ..runtime.progress import Progress
-from ..types import FloatArray
+from ..types import FloatArray, Output
 
 if TYPE_CHECKING:
     from .svc_cv import SVCCV
@@ -168,7 +169,7 @@ class ApproxCurve:
 def curve(model: SVCCV, rows: Rows, gamma: Any, progress: bool | Progress) -> ApproxCurve:
     """Cross-validate all C with one gamma."""
     grid, lambdas = _grid(model, rows)
-    output = "decision" if model.store_cv_results else "error"
+    output: Output = "decision" if model.store_cv_results else "error"
     result = _run(model, rows, gamma, grid, output, progress)
     error, se = _error_and_se(result, rows)
     short = _short(result.certificate)
@@ -188,7 +189,7 @@ def curve(model: SVCCV, rows: Rows, gamma: Any, progress: bool | Progress) -> Ap
         n_rows=rows.n,
         timings={},
     )
-    assert result.weights is not None
+    assert result.weights is not None and result.feature_map is not None
     decision = result.decision
     if decision is not None and rows.keep is not None:
         decision = np.full((len(Cs), rows.n), np.nan)
@@ -253,11 +254,12 @@ def _run(
     rows: Rows,
     gamma: Any,
     grid: dict[str, Any],
-    output: str,
+    output: Output,
     progress: bool | Progress,
 ) -> CVResult:
+    source: Any = rows.source  # besides what users may give
     return cross_validate(
-        rows.source,
+        source,
         rows.y,
         kernel=model.kernel,
         gamma=gamma.item() if isinstance(gamma, np.generic) else gamma,

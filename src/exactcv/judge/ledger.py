@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +37,20 @@ CACHED_FOLDS = 64
 PANEL_ROWS = 256
 
 
+class Seen(Protocol):
+    """Someone who wants to see the solutions of folds, which the ledger does not keep."""
+
+    def __call__(self, ledger: Ledger, folds: IntArray, coef: FloatArray) -> None: ...
+
+
 class Ledger:
     """Results of one cross-validation, slot by slot.
+
+    Parameters
+    ----------
+    task : Task
+    seen : callable, optional
+        Called with this ledger, folds and their coefficients whenever they have been entered.
 
     Attributes
     ----------
@@ -60,11 +72,11 @@ class Ledger:
         Time spent here, added up over threads.
     """
 
-    def __init__(self, task: Task):
+    def __init__(self, task: Task, seen: Seen | None = None):
         problem, folds = task.problem, task.folds
         n, n_grid, n_folds = problem.n, len(task.grid), len(folds)
         n_pairs = len(folds.pair_rows)
-        self.task = task
+        self.task, self._seen = task, seen
         self.seconds = 0.0
         self.coef = np.zeros((n_grid, n))
         self.intercept = np.zeros(n_grid)
@@ -143,7 +155,11 @@ class Ledger:
             The tolerance to report on; the task's if not given.
         """
         with self._timed():
-            return self._enter(l, np.asarray(folds, dtype=np.intp), coef, intercept, how, within)
+            folds = np.asarray(folds, dtype=np.intp)
+            meets = self._enter(l, folds, coef, intercept, how, within)
+        if self._seen is not None:
+            self._seen(self, folds, coef)
+        return meets
 
     def unchanged(self, l: int, folds: IntArray) -> None:
         """Enter folds whose solution is the full-data one."""

@@ -53,7 +53,7 @@ class LowRank:
         runner = _runner(task, fmap, workers, store)
         spread = _spread(runner, sample, task.problem.fit_intercept)
         timings = {"kernel": perf_counter() - start}
-        solver = _solver(task, runner, sample, workers)
+        solver = _solver(task, runner, sample, spread, workers)
         workers.watch.say(f"path, {len(task.grid)} grid points")
         before = perf_counter()
         solved = _path(solver, task.grid)
@@ -178,7 +178,9 @@ def _path(solver: Solver, grid: Grid) -> list[Solved]:
     return [found[rank] for rank in np.argsort(order)]
 
 
-def _solver(task: FeatureTask, runner: Runner, sample: Sample, workers: Workers) -> Solver:
+def _solver(
+    task: FeatureTask, runner: Runner, sample: Sample, spread: Spread, workers: Workers
+) -> Solver:
     y, weight, m = task.problem.y, task.problem.weight, sample.Z.shape[1]
     mass = np.array([weight[y < 0].sum(), weight[y > 0].sum()])
     left_out = task.folds.left_out
@@ -192,6 +194,7 @@ def _solver(task: FeatureTask, runner: Runner, sample: Sample, workers: Workers)
         task.tol,
         workers,
         mass,
+        spread.largest,
         _room(task, m),
         task.problem.seed,
     )

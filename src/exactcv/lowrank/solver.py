@@ -25,11 +25,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from .. import tolerances
+from ..judge.features import Tally, figures, tally
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .passes.sweep import Chunk, Columns, LeftOut, Sums, merge, sweep
@@ -143,6 +144,8 @@ class Solver:
         Threads for the small problems.
     mass : (2,)
         Sum of the weights of each class, the negative one first.
+    widest : float
+        The largest ||z|| of any row, or a little more.
     room : Room
     seed : int
         For the keys of the rows.
@@ -157,12 +160,14 @@ class Solver:
         tol: float,
         workers: Workers,
         mass: FloatArray,
+        widest: float,
         room: Room,
         seed: int,
     ):
         self.runner, self.sample, self.left_out = runner, sample, left_out
         self.fit_intercept, self.tol = fit_intercept, tol
-        self.workers, self.mass, self.room, self.seed = workers, mass, room, seed
+        self.workers, self.mass, self.widest = workers, mass, widest
+        self.room, self.seed = room, seed
         self.passes = self.steps = 0
 
     # ---- the path -------------------------------------------------------------------------------
@@ -268,44 +273,45 @@ class Solver:
         """One column's small problem; its solution if it is proved, else the next guess."""
         state = states[p]
         state.rounds += 1
-        column, rate = state.column, float(plan.rate[p])
-        rows, r, problem = self._small_problem(column.C, rate, sums, p)
+        column, rate, theta = state.column, float(plan.rate[p]), plan.theta[p]
+        rest = sums.rest.tally(p, column.C)
+        near = _near_rows(sums, p)
+        problem = self._small_problem(column.C, rate, sums.near[p], rest, near)
         reply = pivot.solve(problem, state.theta, self.workers.cancel)
         self.steps += reply.steps
-        theta = plan.theta[p]
-        loss = column.C * float(sums.loss[p])
-        primal = 0.5 * float(theta[:-1] @ theta[:-1]) + loss
         if rate == 1.0:
-            gap, kkt = _figures(theta, problem, r, reply, column.C * float(sums.mass[p]))
+            here = tally(problem.Z, problem.y, problem.box, reply.coef, theta, self.widest)
+            kkt, gap, primal = figures([rest, here], theta, self.widest, self.fit_intercept)
             goal = tolerances.POLISH * self.tol
             # Any b of an interval is optimal; the one to report is that of the rule.
             same = abs(reply.theta[-1] - theta[-1]) <= self.tol * max(1.0, abs(theta[-1]))
             good = same and kkt <= goal and gap <= goal * primal
             if good or state.rounds >= MOST_ROUNDS:
                 full = np.abs(reply.coef) >= problem.box * (1.0 - tolerances.AT_BOUND)
-                low = int(sums.low[p] - np.count_nonzero(r < 0) + np.count_nonzero(full))
+                low = int(sums.low[p] + np.count_nonzero(full))
                 return Solved(
-                    column.C, column.fold, theta, problem, rows, r, reply.coef, reply.state,
-                    plan.width[p], primal, gap, kkt, low, state.rounds,
+                    column.C, column.fold, theta, problem, near.rows, near.r, reply.coef,
+                    reply.state, plan.width[p], primal, gap, kkt, low, state.rounds,
                 )  # fmt: skip
+        loss = rest.loss + column.C * float(near.weight @ np.maximum(-near.r, 0.0))
+        primal = 0.5 * float(theta[:-1] @ theta[:-1]) + loss
         self._next_guess(state, theta, primal, reply, plan.width[p], rate)
         return None
 
     def _small_problem(
-        self, C: float, rate: float, sums: Sums, p: int
-    ) -> tuple[IntArray, FloatArray, Reduced]:
-        parts = [part.column(p) for part in sums.gathered]
-        rows = np.concatenate([part[0] for part in parts])
-        Z = np.concatenate([part[1] for part in parts])
-        y = np.concatenate([part[2] for part in parts])
-        weight = np.concatenate([part[3] for part in parts])
-        box = C * (weight if rate == 1.0 else like(weight, y, sums.near[p]))
-        r = np.concatenate([part.r[p] for part in sums.gathered])
-        # What the rows that are not here amount to at theta: everything, less what is here.
-        here = np.where(r < 0, box * y, 0.0)
-        a = C * sums.pull[p, :-1] - here @ Z
-        beta = C * float(sums.pull[p, -1]) - float(here.sum())
-        return rows, r, Reduced(Z, y, box, a, beta, self.fit_intercept)
+        self, C: float, rate: float, masses: FloatArray, rest: Tally, near: _Near
+    ) -> Reduced:
+        """What the rows that are not here amount to at theta is a linear term.
+
+        Where a sample stands for more rows than it has, what it has too much of is taken back.
+        """
+        y, box = near.y, C * near.weight
+        a, beta = rest.pull, rest.total
+        if rate < 1.0:
+            box = C * like(near.weight, y, masses)
+            extra = np.where(near.r < 0, (C * near.weight - box) * y, 0.0)
+            a, beta = a + extra @ near.Z, beta + float(extra.sum())
+        return Reduced(near.Z, y, box, a, beta, self.fit_intercept)
 
     def _next_guess(
         self,
@@ -330,6 +336,21 @@ class Solver:
         state.theta, state.error = reply.theta, CONTRACTION * moved if beyond else 0.0
 
 
+class _Near(NamedTuple):
+    """The rows of one column's small problem."""
+
+    rows: IntArray
+    Z: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    r: FloatArray
+
+
+def _near_rows(sums: Sums, p: int) -> _Near:
+    parts = [(*part.column(p), part.r[p]) for part in sums.gathered]
+    return _Near(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
 @dataclass(frozen=True)
 class _Sweep:
     """``sweep`` for these columns, as something that can be sent elsewhere."""
@@ -350,38 +371,3 @@ def _rank(values: FloatArray, count: float) -> float:
         return 0.0
     k = min(max(int(np.ceil(count)), 1), len(values) - 1)
     return float(np.partition(values, k)[k])
-
-
-def _figures(
-    theta: FloatArray, problem: Reduced, r: FloatArray, reply: Reply, mass: float
-) -> tuple[float, float]:
-    """The duality gap of theta, and the violation of the optimality conditions.
-
-    With v = a + sum c_i z_i and sum c_i = 0 over all rows, primal less dual objective is
-
-        1/2 ||w - v||^2 + sum_i [B_i max(0, -r_i) + y_i c_i r_i],
-
-    where every bracket is nonnegative, and zero for the rows that are not here.  The conditions,
-    with s_i = y_i c_i / B_i: r_i = prox(r_i - s_i), where prox(x) = x - min(max(x, -1), 0); w = v;
-    and sum c = 0, relative to sum |c|.  ``mass`` is the sum of B_i over all rows with r_i < 0.
-    """
-    size = np.clip(problem.y * reply.coef, 0.0, problem.box)
-    outside = np.abs(problem.y * reply.coef - size).max(initial=0.0)
-    brackets = problem.box * np.maximum(-r, 0.0) + size * r
-    v = problem.a + (problem.y * size) @ problem.Z
-    off = theta[:-1] - v
-    total = problem.beta + float((problem.y * size).sum()) if problem.fit_intercept else 0.0
-    gap = 0.5 * float(off @ off) + float(brackets.sum()) + abs(total * theta[-1])
-    inner = r - np.divide(size, problem.box, out=np.zeros_like(r), where=problem.box > 0)
-    natural = np.abs(r - (inner - np.clip(inner, -1.0, 0.0)))
-    scale = max(1.0, float(np.abs(r + 1.0).max(initial=0.0)))
-    # All coefficients: of the rows that are not here, and of those that are.
-    held = float(problem.box.sum())
-    taken = max(mass - float(problem.box[r < 0].sum()), 0.0) + float(size.sum())
-    kkt = max(
-        float(natural.max(initial=0.0)) / scale,
-        float(np.abs(off).max()) / max(1.0, float(np.abs(theta).max())),
-        abs(total) / (taken + 2.2e-16 * (mass + held) + 1e-300),
-        float(outside / problem.box.max(initial=1e-300)),
-    )
-    return gap, kkt

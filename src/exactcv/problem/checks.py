@@ -41,12 +41,14 @@ def check_choice(name: str, value: Any, valid: Iterable[str], more: str = "") ->
 
 
 def check_flag(name: str, value: Any) -> bool:
+    """``value`` if it is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise InputTypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 
 
 def check_positive(name: str, value: Any) -> float:
+    """``value`` as a float, if it is positive and finite."""
     return real(name, value, lambda x: x > 0, "a positive number")
 
 
@@ -97,6 +99,7 @@ def check_method_options(given: Any) -> Mapping[str, Any]:
 
 
 def check_seed(random_state: Any) -> None:
+    """Refuse what scikit-learn would not take for a ``random_state``."""
     from sklearn.utils import check_random_state
 
     try:

@@ -10,8 +10,8 @@ many there are.  ``SingleThreadedBlas`` is the one place that sets their number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Lock, Thread, local
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -20,7 +20,7 @@ from weakref import WeakSet
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from .progress import Run
+from .progress import Progress, Run, following
 
 __all__ = ["Cancelled", "SingleThreadedBlas", "Workers"]
 
@@ -243,6 +243,16 @@ class Workers:
         if errors:
             raise errors[0]
         return results
+
+    @contextmanager
+    def followed(self, progress: bool | Progress) -> Iterator[None]:
+        """In this context ``watch`` is a run of its own on this progress."""
+        before = self.watch
+        with following(progress) as self.watch:
+            try:
+                yield
+            finally:
+                self.watch = before
 
     def run(self, work: Callable[[], Any]) -> Any:
         """Run one piece of work in a worker thread."""
