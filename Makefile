@@ -43,7 +43,7 @@ format: $(VENV)/.has-dev  ## put the sources in shape
 docs: $(VENV)/.installed $(VENV)/.has-docs  ## these pages, in docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
-bench: $(VENV)/.installed  ## exactcv against scikit-learn (others: benchmarks/README.md)
+bench: $(VENV)/.installed $(VENV)/.has-pandas  ## exactcv against scikit-learn (others: benchmarks/README.md)
 	$(BIN)/python -m benchmarks.peers.run
 
 # pyproject.toml is the only list of requirements.  What a part of it lists ("build", "run" or an
