@@ -1,4 +1,4 @@
-"""The one interface of all methods, and their registry."""
+"""The one interface of all methods; the registry is in ``__init__.py``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cross_validate``: the one door to all methods."""
+"""``cross_validate``: two classes, one kernel, a grid of C or lambda."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def choose(
 ) -> tuple[int, int]:
     """The indices ``best`` and ``one_se``."""
     # A grid point that misses the tolerance is not chosen while there is another.
-    short = np.isin(np.arange(len(Cs)), [l for l, _ in certificate.unresolved])
+    short = certificate.short
     best = int(np.lexsort((Cs, n_errors, short))[0])
     bar = error[best] + np.nan_to_num(se[best])
     within = (error <= bar) & (short == short[best])

@@ -25,6 +25,7 @@ __all__ = [
     "check_seed",
     "finite_numbers",
     "real",
+    "seed_from",
 ]
 
 LEAST = 1e-100  # values of C and weights beyond this, or its inverse, would overflow on the way
@@ -100,9 +101,18 @@ def check_method_options(given: Any) -> Mapping[str, Any]:
 
 def check_seed(random_state: Any) -> None:
     """Refuse what scikit-learn would not take for a ``random_state``."""
+    _generator(random_state)
+
+
+def seed_from(random_state: Any) -> int:
+    """A number drawn from a ``random_state``: the same for the same int."""
+    return int(_generator(random_state).randint(2**31 - 1))
+
+
+def _generator(random_state: Any) -> Any:
     from sklearn.utils import check_random_state
 
     try:
-        check_random_state(random_state)
+        return check_random_state(random_state)
     except ValueError as error:
         raise InputError(f"random_state cannot be used: {error}") from error
