@@ -29,6 +29,7 @@ def intercept_limits(
     levels: FloatArray,
     loss: PiecewiseLinear,
     train: NDArray[np.bool_] | NDArray[np.intp],
+    near: FloatArray | None = None,
 ) -> tuple[float, float]:
     """The ends (low, high) of the interval; low > high by rounding if it is a point.
 
@@ -43,9 +44,15 @@ def intercept_limits(
     loss : PiecewiseLinear
     train : ndarray
         Mask or indices of the rows that take part (those with C_i > 0 and not left out).
+    near : ndarray of shape (n,), optional
+        How close to a level a coefficient is taken to be there; if not given, by its share of the
+        box alone.
     """
     h, c, levels = h[train], coef[train], levels[train]
-    near = tolerances.AT_BOUND * (levels[:, 0] - levels[:, -1])
+    if near is None:
+        near = tolerances.AT_BOUND * (levels[:, 0] - levels[:, -1])
+    else:
+        near = near[train]
     # Knot k limits b from below if c has left level k - 1 for good, from above if not yet level k.
     left_behind = c[:, None] < (levels[:, :-1] - near[:, None])
     ahead = c[:, None] > (levels[:, 1:] + near[:, None])
@@ -61,6 +68,7 @@ def canonical_intercept(
     levels: FloatArray,
     loss: PiecewiseLinear,
     train: NDArray[np.bool_] | NDArray[np.intp],
+    near: FloatArray | None = None,
 ) -> float:
     """The midpoint of the optimal intercepts; parameters as in `intercept_limits`.
 
@@ -73,7 +81,7 @@ def canonical_intercept(
     >>> canonical_intercept(np.zeros(3), np.array([0.5, 0.5, -1.0]), levels, hinge(y), np.arange(3))
     1.0
     """
-    low, high = intercept_limits(h, coef, levels, loss, train)
+    low, high = intercept_limits(h, coef, levels, loss, train, near)
     if not np.isfinite(low):
         return high if np.isfinite(high) else 0.0
     return 0.5 * (low + high) if np.isfinite(high) else low
