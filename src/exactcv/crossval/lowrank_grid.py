@@ -9,7 +9,7 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from ..exceptions import InputError
-from ..problem.inputs import check_method_options
+from ..problem.checks import check_method_options
 from .result import CVResult
 
 __all__ = ["cross_validate_grid"]

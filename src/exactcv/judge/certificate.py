@@ -15,17 +15,19 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from math import sqrt
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..exceptions import NotExactWarning
-from ..problem.differentiable import SmoothLoss
+from ..problem.differentiable import DifferentiableLoss, SquaredLoss
 from ..problem.losses import PiecewiseLinear
 from ..problem.problem import Problem
 from ..types import FloatArray, IntArray
-from .differentiable import SmoothJudge
+from .differentiable import DifferentiableJudge
 from .piecewise_linear import PiecewiseLinearJudge
+from .smooth_svm import SmoothSVMJudge
+from .squared import SquaredJudge
 
 __all__ = [
     "Certificate",
@@ -124,9 +126,8 @@ class Judge(Protocol):
     ``own``, where given, names one more row that each solution leaves out (-1 for none).
     """
 
-    @property
-    def weight_max(self) -> float:
-        """The largest row weight."""
+    def astray(self, coef: FloatArray, rows: IntArray, C: float) -> FloatArray:
+        """The KKT violation of rows that have a coefficient though they take no part."""
         ...
 
     def intercepts(
@@ -149,13 +150,17 @@ class Judge(Protocol):
 
 def judge_for(problem: Problem, left_out: IntArray | None = None) -> Judge:
     """The judge of a training set: all rows but ``left_out``."""
-    if problem.model is not None:
-        return problem.model.judge(problem, left_out)
-    if isinstance(problem.loss, SmoothLoss):
-        return SmoothJudge.of(problem.loss, problem.weight, problem.fit_intercept, left_out)
-    return PiecewiseLinearJudge.of(
+    if problem.penalty == "ridge":
+        return SmoothSVMJudge.of(problem, left_out)
+    kind: Any = PiecewiseLinearJudge
+    if isinstance(problem.loss, DifferentiableLoss):
+        kind = DifferentiableJudge
+    elif isinstance(problem.loss, SquaredLoss):
+        kind = SquaredJudge
+    judge: Judge = kind.of(
         problem.loss, problem.weight, problem.fit_intercept, problem.diagonal, left_out
     )
+    return judge
 
 
 def relative_gap(gap: FloatArray, primal: FloatArray) -> FloatArray:

@@ -108,7 +108,7 @@ class PiecewiseLinearJudge:
     fit_intercept: bool
     scale: reference.Scale
     table: FloatArray | None
-    weight_max: float
+    heaviest: float
 
     @classmethod
     def of(
@@ -122,13 +122,20 @@ class PiecewiseLinearJudge:
         weight = weight.copy()
         if left_out is not None:
             weight[left_out] = 0.0
-        scale, heaviest = reference.Scale.of(loss, diagonal), float(weight.max(initial=0.0))
+        unit = float(np.abs(loss.knots).max(initial=0.0))
+        scale, heaviest = reference.Scale.of(diagonal, unit), float(weight.max(initial=0.0))
         table = None
         if reference.is_hinge(loss):
             inverse = 1.0 / np.where(weight > 0, weight, heaviest or 1.0)
             stiff = scale.root * scale.widest
             table = np.array([loss.knots[:, 0], weight, inverse, stiff])
         return cls(loss, weight, fit_intercept, scale, table, heaviest)
+
+    def astray(self, coef: FloatArray, rows: IntArray, C: float) -> FloatArray:
+        """tau_i |c_i| of rows that take no part, in units of the largest knot."""
+        share = 1.0 / (C * self.heaviest)
+        stiff = self.scale.root[rows] * self.scale.widest / self.scale.unit
+        return np.asarray(np.abs(coef) * np.maximum(stiff, share))
 
     def intercepts(
         self, h: FloatArray, coef: FloatArray, C: FloatArray, own: IntArray | None = None
@@ -161,7 +168,7 @@ class PiecewiseLinearJudge:
         if own is None:
             own = np.full(len(coef), -1, dtype=np.intp)
         if self.table is not None:
-            scales = self.scale.widest, self.weight_max, tolerances.AT_BOUND
+            scales = self.scale.widest, self.heaviest, tolerances.AT_BOUND
             _residuals.judge(
                 h, coef, intercept, C, self.table, own, *scales, self.fit_intercept, out
             )

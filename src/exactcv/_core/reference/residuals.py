@@ -20,6 +20,7 @@ __all__ = [
     "Tally",
     "gradient",
     "nearby_values",
+    "reported_gap",
     "smo_steps",
     "tally",
     "touched_columns",
@@ -40,23 +41,36 @@ class Tally(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """What the judge knows of a problem besides its rows: sqrt(K_ii), row by row, the largest of
-    them, and the largest knot."""
+    """What violations are measured by: sqrt(K_ii) of each row, the largest of them, and the unit of
+    decision values (for piecewise-linear losses the largest knot)."""
 
     root: FloatArray
     widest: float
     unit: float
 
     @classmethod
-    def of(cls, loss: PiecewiseLinear, diagonal: FloatArray) -> Scale:
+    def of(cls, diagonal: FloatArray, unit: float = 1.0) -> Scale:
         root = np.sqrt(np.maximum(diagonal, 0.0))
-        unit = float(np.abs(loss.knots).max(initial=0.0)) or 1.0
-        return cls(root, float(root.max(initial=0.0)), unit)
+        return cls(root, float(root.max(initial=0.0)), unit or 1.0)
 
     def stiffness(self, C: FloatArray) -> FloatArray:
         """tau_i of ``piecewise_linear.py``; rows that take no part count as the heaviest."""
-        heaviest = C.max(initial=0.0) or 1.0
-        return np.maximum(self.root * self.widest, self.unit / np.where(C > 0, C, heaviest))
+        heaviest = C.max(axis=-1, initial=0.0, keepdims=True)
+        own = np.where(C > 0, C, np.where(heaviest > 0, heaviest, 1.0))
+        return np.asarray(np.maximum(self.root * self.widest, self.unit / own))
+
+    def charges(
+        self, coef: FloatArray, inside: FloatArray, fit_intercept: bool
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """stray, |sum c~| (0 without an intercept) and the rounding of u_i in units of root_i."""
+        off = np.abs(inside.sum(axis=-1)) if fit_intercept else np.zeros(coef.shape[:-1])
+        stray = (np.abs(coef - inside) * self.root).sum(axis=-1) + off * self.widest
+        return stray, off, EPSILON * np.sqrt(((self.root * coef) ** 2).sum(axis=-1))
+
+
+def reported_gap(gap: FloatArray, stray: FloatArray, moved: FloatArray) -> FloatArray:
+    """1/2 (stray + sqrt(2 g))^2, ``moved`` what balancing the sum adds to g."""
+    return np.asarray(0.5 * (stray + np.sqrt(2.0 * (gap + moved))) ** 2)
 
 
 def tally(
@@ -75,9 +89,7 @@ def tally(
     levels, tau, unit = loss.coefficient_levels(C), scale.stiffness(C), scale.unit
     inside = np.clip(coef, levels[:, -1], levels[:, 0])
     u = h + intercept
-    rounding = EPSILON * float(np.sqrt(((scale.root * coef) ** 2).sum()))
-    off = abs(float(inside.sum())) if fit_intercept else 0.0
-    stray = float((np.abs(coef - inside) * scale.root).sum()) + off * scale.widest
+    stray, off, rounding = map(float, scale.charges(coef, inside, fit_intercept))
     with np.errstate(over="ignore", invalid="ignore"):
         norm = float(np.sqrt(max(coef @ h, 0.0)))
         away = np.abs(u[:, None] - loss.knots).min(axis=1)
@@ -90,8 +102,8 @@ def tally(
         point = _scaled_up if is_hinge(loss) else _as_reported
         noise = rounding * scale.widest
         gap, primal = point(u, inside, C, levels, tau, loss, noise, norm, stray)
-        gap += off * (2.0 * unit + abs(intercept) + norm * scale.widest)
-        gap = 0.5 * (stray + np.sqrt(2.0 * gap)) ** 2
+        moved = off * (2.0 * unit + abs(intercept) + norm * scale.widest)
+        gap = float(reported_gap(gap, stray, moved))
     finite = np.isfinite(h).all() and np.isfinite(coef).all() and np.isfinite(intercept)
     if not (finite and np.isfinite([kkt, gap, primal]).all()):
         return Tally(np.inf, np.inf, primal)
