@@ -6,8 +6,9 @@ With u = K c + b the conditions are
     (2) sum c = 0 (or b = 0),
     (3) c_i = 0 for every row that takes no part.
 
-**kkt** is the largest natural residual r_i = |u_i - x|, where x + tau_i C_i L_i'(x) = u_i - tau_i c_i
-with tau_i = max(sqrt(K_ii max K), 1 / C_i); or |sum c~| / sum |c| (or |b|); or the rounding of u.
+**kkt** is the largest natural residual r_i = |u_i - x|, where x + tau_i C_i L_i'(x) = u_i -
+tau_i c_i with tau_i = max(sqrt(K_ii max K), 1 / C_i); or |sum c~| / sum |c| (or |b|); or the
+rounding of u.
 Where C is small r_i is the gradient of the primal problem in units of C_i; where it is large, how
 far u_i is from where L_i' would be -c_i / C_i.
 
@@ -96,7 +97,11 @@ class DifferentiableJudge:
         own: IntArray | None = None,
     ) -> FloatArray:
         """KKT violation, absolute duality gap and primal objective of each solution."""
-        box, scale, loss = row_weights(self.weight, len(coef), own) * C[:, None], self.scale, self.loss
+        box, scale, loss = (
+            row_weights(self.weight, len(coef), own) * C[:, None],
+            self.scale,
+            self.loss,
+        )
         used = box > 0
         u = h + intercept[:, None]
         s = loss.inside(-np.divide(coef, box, out=np.zeros_like(coef), where=used))
@@ -120,8 +125,8 @@ class DifferentiableJudge:
     def _residual(self, u: FloatArray, coef: FloatArray, box: FloatArray) -> FloatArray:
         """The natural residuals, by Newton's method in the margin m = y u.
 
-        g(m) = m + tau C phi'(m) - (y u - tau y c) rises at least as fast as m, so its root is within
-        |g(y u)| of y u: an upper bound of the residual, which will do where it is small.
+        g(m) = m + tau C phi'(m) - (y u - tau y c) rises at least as fast as m, so its root is
+        within |g(y u)| of y u: an upper bound of the residual, which will do where it is small.
         """
         y, tau = np.broadcast_to(self.loss.y, u.shape), self.scale.stiffness(box)
         shape = self.loss.shape

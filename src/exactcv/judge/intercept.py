@@ -9,6 +9,9 @@ level's segment, t_k <= h_i + b <= t_{k+1}.  So
 The rule is the midpoint, as in LIBSVM.  If any coefficient is strictly inside, the interval is a
 point up to rounding, and its midpoint is the b with the least violation.  If one side has no limit
 (all training rows of one class), the rule is the end that exists.
+
+A coefficient counts as being at a level if it is there but for `closeness`: a small share of its
+box, and no more than would move any decision value by as little.
 """
 
 from __future__ import annotations
@@ -20,7 +23,26 @@ from .. import tolerances
 from ..problem.losses import PiecewiseLinear
 from ..types import FloatArray
 
-__all__ = ["canonical_intercept", "intercept_limits"]
+__all__ = ["canonical_intercept", "closeness", "intercept_limits"]
+
+
+def closeness(levels: FloatArray, diagonal: FloatArray, unit: float = 1.0) -> FloatArray:
+    """How close to a level a coefficient is taken to be there, row by row.
+
+    AT_BOUND / tau_i, with the tau_i of ``piecewise_linear.py``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> closeness(np.array([[0.5, 0.0], [1e12, 0.0]]), np.ones(2))
+    array([5.e-10, 1.e-09])
+    """
+    root = np.sqrt(np.maximum(diagonal, 0.0))
+    stiff = root * root.max(initial=0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(
+            tolerances.AT_BOUND * np.minimum(levels[:, 0] - levels[:, -1], unit / stiff)
+        )
 
 
 def intercept_limits(
@@ -45,14 +67,10 @@ def intercept_limits(
     train : ndarray
         Mask or indices of the rows that take part (those with C_i > 0 and not left out).
     near : ndarray of shape (n,), optional
-        How close to a level a coefficient is taken to be there; if not given, by its share of the
-        box alone.
+        See `closeness`; if not given, by the share of the box alone.
     """
     h, c, levels = h[train], coef[train], levels[train]
-    if near is None:
-        near = tolerances.AT_BOUND * (levels[:, 0] - levels[:, -1])
-    else:
-        near = near[train]
+    near = tolerances.AT_BOUND * (levels[:, 0] - levels[:, -1]) if near is None else near[train]
     # Knot k limits b from below if c has left level k - 1 for good, from above if not yet level k.
     left_behind = c[:, None] < (levels[:, :-1] - near[:, None])
     ahead = c[:, None] > (levels[:, 1:] + near[:, None])

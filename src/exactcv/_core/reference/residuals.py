@@ -6,7 +6,7 @@ with more than one knot.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,7 @@ class Scale(NamedTuple):
         return stray, off, EPSILON * np.sqrt(((self.root * coef) ** 2).sum(axis=-1))
 
 
-def reported_gap(gap: FloatArray, stray: FloatArray, moved: FloatArray) -> FloatArray:
+def reported_gap(gap: Any, stray: Any, moved: Any) -> FloatArray:
     """1/2 (stray + sqrt(2 g))^2, ``moved`` what balancing the sum adds to g."""
     return np.asarray(0.5 * (stray + np.sqrt(2.0 * (gap + moved))) ** 2)
 
@@ -91,7 +91,7 @@ def tally(
     u = h + intercept
     stray, off, rounding = map(float, scale.charges(coef, inside, fit_intercept))
     with np.errstate(over="ignore", invalid="ignore"):
-        norm = float(np.sqrt(max(coef @ h, 0.0)))
+        norm = float(np.sqrt(max(float(coef @ h), 0.0)))
         away = np.abs(u[:, None] - loss.knots).min(axis=1)
         kkt = max(
             float(np.abs(_natural_residual(u, coef, levels, loss, tau)).max(initial=0.0)) / unit,
