@@ -18,7 +18,7 @@ cdef extern from "vector.h" nogil:
         double sum
         double size
         double stray
-        double squares
+        double reach
         double norm
         double loss
         double kept
@@ -38,7 +38,9 @@ cdef extern from "vector.h" nogil:
         const double *base, const double *x, double a, Py_ssize_t n, double *out)
 
 
-cdef double EPSILON = 2.220446049250313e-16
+cdef double ROUNDOFF = 1.1102230246251565e-16
+# The floor of the figures in units of the rounding of u: the gap has four times as much.
+cdef double ROUNDING = 8.0
 # Rows this close to their knot may be on either side of it.
 cdef double NEAR = 1e-6
 
@@ -56,10 +58,10 @@ def judge(
     bint fit_intercept,
     double[:, ::1] out,
 ):
-    """KKT violation, duality gap and primal objective of each solution (hinge loss).
+    """KKT violation, duality gap, primal objective and floor of each solution (hinge loss).
 
     ``own[k]`` is a row that solution k leaves out beyond those without weight in ``table``, or -1.
-    out[k] = (violation, absolute gap, primal).  See ``judge/piecewise_linear.py`` for what they
+    out[k] = (violation, absolute gap, primal, floor).  See ``judge/piecewise_linear.py`` for what they
     mean; ``widest`` is max sqrt(K_ii), ``heaviest`` the largest weight.
     """
     cdef Py_ssize_t n = coef.shape[1], k, j
@@ -82,16 +84,16 @@ def judge(
                 t.norm += coef[k, j] * h[k, j]
                 size *= table[3, j]
                 t.stray += size
-                t.squares += size * size
+                t.reach += size
             conclude(&t, intercept[k], widest, fit_intercept, &out[k, 0])
 
 
 cdef inline void conclude(
     exactcv_tally_t *t, double b, double widest, bint fit_intercept, double *out,
 ) noexcept nogil:
-    """From the sums over one solution's rows to its three figures."""
+    """From the sums over one solution's rows to its figures."""
     cdef double unit = widest if widest > 0.0 else 1.0
-    cdef double noise = EPSILON * sqrt(t.squares), norm = sqrt(max(t.norm, 0.0))
+    cdef double noise = ROUNDOFF * t.reach, norm = sqrt(max(t.norm, 0.0))
     cdef double off = fabs(t.sum) if fit_intercept else 0.0
     cdef double stray = t.stray / unit + off * widest
     cdef double kkt = max(t.residual, noise * t.coarse / (unit * unit))
@@ -111,9 +113,11 @@ cdef inline void conclude(
     if not (isfinite(primal + gap + t.norm + t.size + b) and isfinite(kkt)):
         kkt = INFINITY
         gap = INFINITY
+        noise = 0.0
     out[0] = kkt
     out[1] = gap
     out[2] = primal
+    out[3] = ROUNDING * noise
 
 
 def intercepts(

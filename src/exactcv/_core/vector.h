@@ -29,7 +29,7 @@ typedef struct {
     double sum;      /* sum of the coefficients, each brought into its box */
     double size;     /* sum of |c| */
     double stray;    /* sum of stiff times what was cut off to bring c into its box */
-    double squares;  /* sum of (stiff c)^2 */
+    double reach;    /* sum of stiff |c| */
     double norm;     /* c' h, that is ||f||^2 */
     double loss;     /* sum of C_i L_i(u_i), but for the rows of lack */
     double kept;     /* sum of the Fenchel-Young terms, but for the same rows */
@@ -52,7 +52,7 @@ static void exactcv_tally(const double *h, const double *coef, const double *tab
     const double inverse_C = 1.0 / C;
     double residual[EXACTCV_LANES] = {0}, coarse[EXACTCV_LANES] = {0}, lack[EXACTCV_LANES] = {0};
     double sum[EXACTCV_LANES] = {0}, size[EXACTCV_LANES] = {0}, stray[EXACTCV_LANES] = {0};
-    double squares[EXACTCV_LANES] = {0}, norm[EXACTCV_LANES] = {0}, loss[EXACTCV_LANES] = {0};
+    double reach[EXACTCV_LANES] = {0}, norm[EXACTCV_LANES] = {0}, loss[EXACTCV_LANES] = {0};
     double kept[EXACTCV_LANES] = {0}, lean[EXACTCV_LANES] = {0}, tilt[EXACTCV_LANES] = {0};
     ptrdiff_t i, k;
 
@@ -65,7 +65,7 @@ static void exactcv_tally(const double *h, const double *coef, const double *tab
         const double share = inverse[i] * inverse_C, tau = EXACTCV_MAX(stiff[i], share);         \
         /* the natural residual is v clipped to [tau (c - box), tau c] */                        \
         const double from = tau * (c - box), to = tau * c, most = EXACTCV_MIN(v, to);            \
-        const double r = fabs(EXACTCV_MAX(from, most)), moved = stiff[i] * c;                    \
+        const double r = fabs(EXACTCV_MAX(from, most));                                          \
         /* 1 or 0: is the row on the flat side, or near it?  and can its coefficient grow? */    \
         const double flat = v >= -near ? 1.0 : 0.0, open = tau * right > slack ? flat : 0.0;     \
         const double mild = open * under, hard = under - mild;                                   \
@@ -76,7 +76,7 @@ static void exactcv_tally(const double *h, const double *coef, const double *tab
         sum[k] += y[i] * in;                                                                     \
         size[k] += fabs(c);                                                                      \
         stray[k] += stiff[i] * fabs(c - in);                                                     \
-        squares[k] += moved * moved;                                                             \
+        reach[k] += stiff[i] * fabs(c);                                                          \
         norm[k] += coef[i] * h[i];                                                               \
         loss[k] += box * hard;                                                                   \
         kept[k] += in * over + right * hard;                                                     \
@@ -97,7 +97,7 @@ static void exactcv_tally(const double *h, const double *coef, const double *tab
         out->sum += sum[k];
         out->size += size[k];
         out->stray += stray[k];
-        out->squares += squares[k];
+        out->reach += reach[k];
         out->norm += norm[k];
         out->loss += loss[k];
         out->kept += kept[k];

@@ -115,11 +115,15 @@ class _Box:
         return e
 
     def quality(self, c: FloatArray, e: FloatArray) -> float:
-        """The larger of the KKT violation and the relative duality gap, as the judge sees them."""
+        """The larger of the KKT violation and the relative duality gap, as the judge sees them.
+
+        What rounding alone can account for counts as nothing.
+        """
         h, one = np.ascontiguousarray((self.target - e)[None]), np.ones(1)
         b = self.judge.intercepts(h, c[None], one)
-        kkt, gap, primal = self.judge.figures(h, c[None], b, one)[0]
-        return float(max(kkt, gap / max(abs(primal), np.finfo(float).tiny)))
+        kkt, gap, primal, floor = self.judge.figures(h, c[None], b, one)[0]
+        worst = max(kkt, gap / max(abs(primal), np.finfo(float).tiny))
+        return float(worst) if worst > floor else 0.0
 
 
 def solve(

@@ -144,7 +144,11 @@ class Judge(Protocol):
         C: FloatArray,
         own: IntArray | None = None,
     ) -> FloatArray:
-        """KKT violation, absolute duality gap and primal objective: shape (B, 3)."""
+        """KKT violation, absolute duality gap, primal objective and floor: shape (B, 4).
+
+        The floor is what rounding in K c alone may make of the first, and of the second relative to
+        the third: trying harder is no use below it.
+        """
         ...
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._core.reference.residuals import Scale, reported_gap
+from .._core.reference.residuals import ROUNDING, Scale, reported_gap
 from ..problem.differentiable import DifferentiableLoss
 from ..problem.problem import row_weights
 from ..types import FloatArray, IntArray
@@ -96,7 +96,7 @@ class DifferentiableJudge:
         C: FloatArray,
         own: IntArray | None = None,
     ) -> FloatArray:
-        """KKT violation, absolute duality gap and primal objective of each solution."""
+        """KKT violation, absolute duality gap, primal objective and floor of each solution."""
         box, scale, loss = (
             row_weights(self.weight, len(coef), own) * C[:, None],
             self.scale,
@@ -118,7 +118,7 @@ class DifferentiableJudge:
             gap = (box * loss.divergence(u, s)).sum(axis=1) + 0.5 * stray**2
             gap += noise * steep + 0.5 * noise**2 / loss.kappa * box.sum(axis=1)
             gap = reported_gap(gap, stray, off * (1.0 + largest))
-        out = np.column_stack([kkt, gap, primal])
+        out = np.column_stack([kkt, gap, primal, ROUNDING * noise])
         out[~np.isfinite(out).all(axis=1)] = np.inf
         return out
 

@@ -26,8 +26,10 @@ Nothing here knows how c and b were found.  Two figures come out.
   C (as LIBSVM has it) a coefficient of the wrong sign would be invisible where all coefficients are
   far below C, and so would every row of small weight.
 - Of (2) |sum c~| / sum |c|, with c~ the coefficients brought into their boxes; or |b|.
-- The rounding of u = K c + b itself: e_i = 2.2e-16 sqrt(K_ii sum_j K_jj c_j^2), in the same units
-  as r_i.  Beyond it nothing that is computed from c in float64 means anything.
+- The rounding of u = K c + b itself, e_i = 1.1e-16 sqrt(K_ii) sum_j sqrt(K_jj) |c_j|, the largest
+  of rows within 1 of their knot.  It bounds what is seen in practice (the errors of a sum of n
+  terms largely cancel), and rounding in the entries of K.  Beyond it nothing that is computed from
+  c in float64 means anything.
 
 **gap: a duality gap of a primal and a dual point that are both feasible.**  Let c~ be any point in
 the boxes with sum c~ = 0, f~ its function, and D(c~) = -1/2 ||f~||^2 - sum_i C_i L*_i(-c~_i / C_i)
@@ -45,31 +47,29 @@ P is strongly convex in f and D strongly concave in f~, so that with the optimum
 room.  What was changed is charged for: with d = c - c~,  ||f - f~|| <= sum_i |d_i| sqrt(K_ii) =:
 ``stray``, which enters (4), and moving the sum costs at most |sum| (t + max |u|) in the F_i.
 
-*The primal point* is the reported one, or the reported one scaled up.  For the second, take a loss
-that is zero beyond its knot, as the hinge is, and rows that are short of it by rounding, say 1e-15:
-P charges them C_i 1e-15, any amount if C is large enough, though nothing is wrong with f.
-(1 + theta) (f, b) with theta = lack / (t - lack), ``lack`` the largest such shortfall, meets their
-knots again.  It costs what the others pay for it,
+*The primal point* for the hinge is not quite the reported one.  Rows that are short of their knot
+by rounding, say 1e-15, cost C_i 1e-15 in P: any amount if C is large enough, though nothing is
+wrong with f.  (1 + theta) (f, b) with theta = lack / (1 - lack), ``lack`` the largest such shortfall,
+meets their knots again.  With rows turned by y, so that 0 <= c~ <= C_i and v = y u - 1,
 
-    P - D <= (1 + theta) sum' F_i + theta (t sum c~_i + sum'' (hi_i - c~_i) |u_i|)
-             + 1/2 (theta ||f|| + stray)^2,
+    P - D <= (1 + theta) sum' F_i + theta (sum c~_i + sum'' (C_i - c~_i) |u_i|)
+             + 1/2 (theta ||f|| + stray)^2
 
 with sum' without the rows that were short, the next over the rows at or beyond their knot, and
-sum'' over those that are far short.  No C is in it once no coefficient is at its bound: the verdict
-is then that of every larger C.
+sum'' over those that are far short (by more than 1e-6, or with a coefficient that is at C_i but for
+rounding).  No C is in it once no coefficient is at its bound: the verdict is then that of every
+larger C.
 
 *Rounding.*  An error e in all u changes F_i by at most e times |c~_i - c(u)|, where c(u) is the
-coefficient that goes with u; near a knot that may be either end of the box.  Both points pay for it
-(the second in theta).
+coefficient that goes with u; near a knot that may be either end of the box.  For the hinge ``lack``
+has e in it, and the terms with theta are taken large enough.
 
-Of the two points the better one counts, with g its bound on P - D.  Then (5) gives
-||f~ - f*|| <= sqrt(2 g) and ||f - f*|| <= stray + sqrt(2 g), and **gap** = 1/2 (stray + sqrt(2 g))^2,
-so that in every case
+With g for this bound on P - D, (5) gives ||f~ - f*|| <= sqrt(2 g), and so ||f - f*|| <= stray +
+sqrt(2 g).  **gap** = 1/2 (stray + sqrt(2 g))^2, so that in every case
 
     ||f - f*|| <= sqrt(2 gap),      |f(x) - f*(x)| <= sqrt(2 gap K(x, x)).
 
-*The intercept* follows.  b is the middle of the interval of minimisers of sum_i C_i L_i(f(x_i) + b),
-whose ends are weighted quantiles of t_i - f(x_i).  No quantile moves further than its entries, so
+*The intercept* follows.  b is the middle of the minimisers of sum_i C_i L_i(f(x_i) + b), whose ends are weighted quantiles of t_i - f(x_i).  No quantile moves further than its entries, so
 that for u = f + b at any x
 
     |u(x) - u*(x)| <= sqrt(2 gap) max_i ||phi(x) - phi(x_i)|| <= 2 sqrt(2 gap max_k K_kk).
@@ -163,8 +163,8 @@ class PiecewiseLinearJudge:
         C: FloatArray,
         own: IntArray | None = None,
     ) -> FloatArray:
-        """KKT violation, absolute duality gap and primal objective of each solution."""
-        out = np.empty((len(coef), 3))
+        """KKT violation, absolute duality gap, primal objective and floor of each solution."""
+        out = np.empty((len(coef), 4))
         if own is None:
             own = np.full(len(coef), -1, dtype=np.intp)
         if self.table is not None:

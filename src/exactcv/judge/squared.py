@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._core.reference.residuals import Scale, reported_gap
+from .._core.reference.residuals import ROUNDING, Scale, reported_gap
 from ..problem.differentiable import SquaredLoss
 from ..problem.problem import row_weights
 from ..types import FloatArray, IntArray
@@ -68,7 +68,7 @@ class SquaredJudge:
         C: FloatArray,
         own: IntArray | None = None,
     ) -> FloatArray:
-        """KKT violation, absolute duality gap and primal objective of each solution."""
+        """KKT violation, absolute duality gap, primal objective and floor of each solution."""
         weight = row_weights(self.weight, len(h), own)
         used, box = weight > 0, C[:, None] * weight
         u = h + intercept[:, None]
@@ -83,7 +83,8 @@ class SquaredJudge:
         kkt = kkt if self.fit_intercept else np.maximum(kkt, np.abs(intercept))
         norm = np.maximum(np.einsum("ij,ij->i", coef, h), 0.0)
         gap = 0.5 * (box * (np.abs(miss) + noise[:, None]) ** 2).sum(axis=1) + 0.5 * stray**2
-        out = np.empty((len(h), 3))
+        out = np.empty((len(h), 4))
+        out[:, 3] = ROUNDING * noise / scale.unit
         out[:, 0] = kkt
         out[:, 1] = reported_gap(gap, stray, off * (scale.unit + largest))
         out[:, 2] = 0.5 * norm + 0.5 * (box * (self.y - u) ** 2).sum(axis=1)

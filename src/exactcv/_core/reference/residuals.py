@@ -27,17 +27,21 @@ __all__ = [
 ]
 
 LEAST_CURVATURE = 1e-12
-EPSILON = float(np.finfo(float).eps)
+ROUNDOFF = 0.5 * float(np.finfo(float).eps)
+# The floor of the figures in units of the rounding of u: the gap has four times as much.
+ROUNDING = 8.0
 # Rows this close to a knot, in units of the largest, may be on either side of it.
 NEAR = 1e-6
 
 
 class Tally(NamedTuple):
-    """The three figures of one solution: violation, absolute gap, primal objective."""
+    """The figures of one solution: violation, absolute gap, primal objective, and what rounding
+    alone may make of the violation and of the relative gap."""
 
     kkt: float
     gap: float
     primal: float
+    floor: float
 
 
 class Scale(NamedTuple):
@@ -65,7 +69,7 @@ class Scale(NamedTuple):
         """stray, |sum c~| (0 without an intercept) and the rounding of u_i in units of root_i."""
         off = np.abs(inside.sum(axis=-1)) if fit_intercept else np.zeros(coef.shape[:-1])
         stray = (np.abs(coef - inside) * self.root).sum(axis=-1) + off * self.widest
-        return stray, off, EPSILON * np.sqrt(((self.root * coef) ** 2).sum(axis=-1))
+        return stray, off, ROUNDOFF * (self.root * np.abs(coef)).sum(axis=-1)
 
 
 def reported_gap(gap: Any, stray: Any, moved: Any) -> FloatArray:
@@ -106,8 +110,8 @@ def tally(
         gap = float(reported_gap(gap, stray, moved))
     finite = np.isfinite(h).all() and np.isfinite(coef).all() and np.isfinite(intercept)
     if not (finite and np.isfinite([kkt, gap, primal]).all()):
-        return Tally(np.inf, np.inf, primal)
-    return Tally(float(kkt), float(gap), primal)
+        return Tally(np.inf, np.inf, primal, 0.0)
+    return Tally(float(kkt), float(gap), primal, ROUNDING * noise / unit)
 
 
 def is_hinge(loss: PiecewiseLinear) -> bool:
