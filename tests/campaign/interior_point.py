@@ -17,11 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 from double_double import DD, FloatArray, factor, substitute, times, where
 
-MOST_STEPS = 150
+MOST_STEPS = 250
 # Complementarity, relative to |t| |c|, at which a problem is done: float64 squared, and some room.
 DONE = 1e-27
 # A problem that has not come closer for so many steps stays where it is.
-PATIENCE = 8
+PATIENCE = 30
+# Above this it is tried again from the other starting point.
+POOR = 1e-18
 # Of the way to the boundary.
 SAFE = 0.995
 
@@ -71,7 +73,31 @@ def solve(
     unit = np.abs(np.diagonal(K, axis1=1, axis2=2)).max(axis=1)
     unit = 2.0 ** np.round(np.log2(np.where(unit > 0, unit, 1.0)))  # a power of two: exact
     K, lo, hi = K / unit[:, None, None], lo * unit[:, None], hi * unit[:, None]
-    point = _start(K, t, lo, hi)
+    best, least = _follow(K, t, lo, hi, a, free, central=True)
+    if (again := least > POOR).any():
+        part = [x[again] for x in (K, t, lo, hi, a)]
+        other, error = _follow(*part, free, central=False)
+        better = error < least[again]
+        for name, mine in vars(best).items():
+            kept = where(better[:, None] if mine.high.ndim == 2 else better,
+                         getattr(other, name), mine[again])  # fmt: skip
+            mine[again] = kept
+        least[again] = np.minimum(error, least[again])
+    c, b = best.c, best.b
+    return Optimum(c * (1.0 / unit)[:, None], b, times(K, c) + b[:, None] - t, least)
+
+
+def _follow(
+    K: FloatArray,
+    t: FloatArray,
+    lo: FloatArray,
+    hi: FloatArray,
+    a: FloatArray,
+    free: bool,
+    central: bool,
+) -> tuple[_Point, FloatArray]:
+    """The best points on the way, and their errors."""
+    point = _start(K, t, lo, hi, central)
     best, least = point, np.full(len(K), np.inf)
     waited = np.zeros(len(K), dtype=int)
     for _ in range(MOST_STEPS):
@@ -82,17 +108,21 @@ def solve(
         if ((least <= DONE) | (waited > PATIENCE)).all():
             break
         point = _step(K, t, lo, hi, a, point, free)
-    c, b = best.c, best.b
-    return Optimum(c * (1.0 / unit)[:, None], b, times(K, c) + b[:, None] - t, least)
+    return best, least
 
 
-def _start(K: FloatArray, t: FloatArray, lo: FloatArray, hi: FloatArray) -> _Point:
+def _start(
+    K: FloatArray, t: FloatArray, lo: FloatArray, hi: FloatArray, central: bool
+) -> _Point:
+    """Inside the boxes, with the same complementarity for every row, or the same multipliers."""
     reach = np.minimum(0.5 * (hi - lo), 1.0)
     c = np.where(-lo < hi, lo + reach, hi - reach)
     c = np.where((lo < 0) & (hi > 0), 0.0, c)
+    below, above, flat = c - lo, hi - c, DD(np.zeros(len(K)))
     h = np.abs(np.einsum("bij,bj->bi", K, c) - t) + 1.0
-    flat = DD(np.zeros(len(K)))
-    return _Point(DD(c), flat, DD(c) - lo, hi - DD(c), DD(h), DD(h.copy()))
+    target = (np.minimum(below, above) * h).max(axis=1)[:, None]
+    z = (DD(target / below), DD(target / above)) if central else (DD(h), DD(h.copy()))
+    return _Point(DD(c), flat, DD(c) - lo, hi - DD(c), *z)
 
 
 def _error(K: FloatArray, t: FloatArray, a: FloatArray, p: _Point, free: bool) -> FloatArray:

@@ -15,6 +15,7 @@ cdef extern from "vector.h" nogil:
         double residual
         double coarse
         double lack
+        double inside
         double sum
         double size
         double stray
@@ -31,7 +32,8 @@ cdef extern from "vector.h" nogil:
         exactcv_tally_t *out)
     void exactcv_limits(
         const double *h, const double *coef, const double *table, Py_ssize_t n,
-        Py_ssize_t start, Py_ssize_t stop, double C, double near, double *low, double *high)
+        Py_ssize_t start, Py_ssize_t stop, double C, double near, double blur, double *low,
+        double *high)
     void exactcv_mark(
         const double *x, const double *base, Py_ssize_t start, Py_ssize_t stop, double *mark)
     void exactcv_add(
@@ -41,6 +43,10 @@ cdef extern from "vector.h" nogil:
 cdef double ROUNDOFF = 1.1102230246251565e-16
 # The floor of the figures in units of the rounding of u: the gap has four times as much.
 cdef double ROUNDING = 8.0
+# What is called a bound is in doubt from this many roundings of sum |c| to this many times
+# AT_BOUND (``intercept.py``).
+cdef double BALANCE = 32.0
+cdef double DOUBT = 100.0
 # Rows this close to their knot may be on either side of it.
 cdef double NEAR = 1e-6
 
@@ -86,6 +92,27 @@ def judge(
                 t.stray += size
                 t.reach += size
             conclude(&t, intercept[k], widest, fit_intercept, &out[k, 0])
+            if fit_intercept:
+                size = doubt(&h[k, 0], &coef[k, 0], table, j, C[k], intercept[k], &t, heaviest,
+                             slack)
+                out[k, 0] = max(out[k, 0], size)
+
+
+cdef inline double doubt(
+    const double *h, const double *coef, const double[:, ::1] table, Py_ssize_t own, double C,
+    double b, exactcv_tally_t *t, double heaviest, double near,
+) noexcept nogil:
+    """How far b may be from what the rule picks; see ``intercept.doubt``."""
+    cdef double blur = BALANCE * ROUNDOFF * t.size, off = fabs(t.sum), low, high, strict, lax
+    if t.inside > DOUBT * near * C * heaviest + blur + off:
+        return 0.0
+    limits(h, coef, table, own, C, 0.0, blur, &low, &high)
+    strict = middle(low, high)
+    limits(h, coef, table, own, C, near * DOUBT, blur, &low, &high)
+    lax = middle(low, high)
+    if off > blur:
+        return max(fabs(low - b), fabs(high - b))
+    return max(fabs(strict - b), fabs(lax - b))
 
 
 cdef inline void conclude(
@@ -130,22 +157,31 @@ def intercepts(
     double[::1] out,
 ):
     """The intercept that the rule picks for each solution (hinge loss)."""
-    cdef Py_ssize_t n = coef.shape[1], k, j
+    cdef Py_ssize_t k
     cdef double low, high
     with nogil:
         for k in range(coef.shape[0]):
-            low, high = -INFINITY, INFINITY
-            j = own[k]
-            exactcv_limits(
-                &h[k, 0], &coef[k, 0], &table[0, 0], n, 0, n if j < 0 else j, C[k], near,
-                &low, &high)
-            if j >= 0:
-                exactcv_limits(
-                    &h[k, 0], &coef[k, 0], &table[0, 0], n, j + 1, n, C[k], near, &low, &high)
-            if low == -INFINITY:
-                out[k] = 0.0 if high == INFINITY else high
-            else:
-                out[k] = low if high == INFINITY else 0.5 * (low + high)
+            limits(&h[k, 0], &coef[k, 0], table, own[k], C[k], near, 0.0, &low, &high)
+            out[k] = middle(low, high)
+
+
+cdef inline void limits(
+    const double *h, const double *coef, const double[:, ::1] table, Py_ssize_t own, double C,
+    double near, double blur, double *low, double *high,
+) noexcept nogil:
+    """The ends of the interval of intercepts; see ``intercept.intercept_limits``."""
+    cdef Py_ssize_t n = table.shape[1]
+    low[0], high[0] = -INFINITY, INFINITY
+    exactcv_limits(h, coef, &table[0, 0], n, 0, n if own < 0 else own, C, near, blur, low, high)
+    if own >= 0:
+        exactcv_limits(h, coef, &table[0, 0], n, own + 1, n, C, near, blur, low, high)
+
+
+cdef inline double middle(double low, double high) noexcept nogil:
+    """The rule: the middle, or the end that exists."""
+    if low == -INFINITY:
+        return 0.0 if high == INFINITY else high
+    return low if high == INFINITY else 0.5 * (low + high)
 
 
 def touched_columns(

@@ -26,6 +26,7 @@ typedef struct {
     double residual; /* max of the natural residuals */
     double coarse;   /* max of stiff over rows within 1 of their knot */
     double lack;     /* max by which a row near its knot, with room to grow, falls short of it */
+    double inside;   /* max distance of a coefficient from both ends of its box */
     double sum;      /* sum of the coefficients, each brought into its box */
     double size;     /* sum of |c| */
     double stray;    /* sum of stiff times what was cut off to bring c into its box */
@@ -54,6 +55,7 @@ static void exactcv_tally(const double *h, const double *coef, const double *tab
     double sum[EXACTCV_LANES] = {0}, size[EXACTCV_LANES] = {0}, stray[EXACTCV_LANES] = {0};
     double reach[EXACTCV_LANES] = {0}, norm[EXACTCV_LANES] = {0}, loss[EXACTCV_LANES] = {0};
     double kept[EXACTCV_LANES] = {0}, lean[EXACTCV_LANES] = {0}, tilt[EXACTCV_LANES] = {0};
+    double inside[EXACTCV_LANES] = {0};
     ptrdiff_t i, k;
 
 #define EXACTCV_ROW(i, k)                                                                        \
@@ -70,9 +72,11 @@ static void exactcv_tally(const double *h, const double *coef, const double *tab
         const double flat = v >= -near ? 1.0 : 0.0, open = tau * right > slack ? flat : 0.0;     \
         const double mild = open * under, hard = under - mild;                                   \
         const double around = over + under <= 1.0 ? stiff[i] : 0.0;                              \
+        const double depth = EXACTCV_MIN(in, right);                                             \
         residual[k] = EXACTCV_MAX(r, residual[k]);                                               \
         coarse[k] = EXACTCV_MAX(around, coarse[k]);                                              \
         lack[k] = EXACTCV_MAX(mild, lack[k]);                                                    \
+        inside[k] = EXACTCV_MAX(depth, inside[k]);                                               \
         sum[k] += y[i] * in;                                                                     \
         size[k] += fabs(c);                                                                      \
         stray[k] += stiff[i] * fabs(c - in);                                                     \
@@ -94,6 +98,7 @@ static void exactcv_tally(const double *h, const double *coef, const double *tab
         out->residual = EXACTCV_MAX(residual[k], out->residual);
         out->coarse = EXACTCV_MAX(coarse[k], out->coarse);
         out->lack = EXACTCV_MAX(lack[k], out->lack);
+        out->inside = EXACTCV_MAX(inside[k], out->inside);
         out->sum += sum[k];
         out->size += size[k];
         out->stray += stray[k];
@@ -108,12 +113,12 @@ static void exactcv_tally(const double *h, const double *coef, const double *tab
 
 /* What rows start ... stop - 1 demand of the intercept: *low <= b <= *high (see intercept.py).
  *
- * A coefficient within ``near`` / tau of an end of its box is taken to be there.
+ * A coefficient within ``near`` / tau + ``blur`` of an end of its box is taken to be there.
  */
 EXACTCV_CLONES
 static void exactcv_limits(const double *h, const double *coef, const double *table, ptrdiff_t n,
                            ptrdiff_t start, ptrdiff_t stop, double C, double near,
-                           double *low, double *high)
+                           double blur, double *low, double *high)
 {
     const double *y = table, *weight = table + n, *inverse = table + 2 * n, *stiff = table + 3 * n;
     const double inverse_C = 1.0 / C;
@@ -127,8 +132,8 @@ static void exactcv_limits(const double *h, const double *coef, const double *ta
         const double share = inverse[i] * inverse_C, tau = EXACTCV_MAX(stiff[i], share);         \
         const double c = y[i] * coef[i], box = C * weight[i], room = y[i] - h[i];                \
         const double away = box > 0.0 ? 0.0 : 1e300;                                             \
-        const double grows = tau * (box - c) > near ? away : 1e300;                              \
-        const double falls = tau * c > near ? away : 1e300;                                      \
+        const double grows = tau * (box - c - blur) > near ? away : 1e300;                       \
+        const double falls = tau * (c - blur) > near ? away : 1e300;                             \
         const double below = y[i] > 0.0 ? grows : falls, above = y[i] > 0.0 ? falls : grows;     \
         const double from = room - below, to = room + above;                                     \
         lows[k] = EXACTCV_MAX(from, lows[k]);                                                    \

@@ -23,7 +23,10 @@ from .. import tolerances
 from ..problem.losses import PiecewiseLinear
 from ..types import FloatArray
 
-__all__ = ["canonical_intercept", "closeness", "intercept_limits"]
+__all__ = ["canonical_intercept", "closeness", "doubt", "intercept_limits"]
+
+# What is called a bound is in doubt from this many roundings of sum |c| to this many times AT_BOUND.
+BALANCE, DOUBT = 32.0, 100.0
 
 
 def closeness(levels: FloatArray, diagonal: FloatArray, unit: float = 1.0) -> FloatArray:
@@ -99,7 +102,41 @@ def canonical_intercept(
     >>> canonical_intercept(np.zeros(3), np.array([0.5, 0.5, -1.0]), levels, hinge(y), np.arange(3))
     1.0
     """
-    low, high = intercept_limits(h, coef, levels, loss, train, near)
+    return _middle(*intercept_limits(h, coef, levels, loss, train, near))
+
+
+def _middle(low: float, high: float) -> float:
     if not np.isfinite(low):
         return high if np.isfinite(high) else 0.0
     return 0.5 * (low + high) if np.isfinite(high) else low
+
+
+def doubt(
+    h: FloatArray,
+    coef: FloatArray,
+    intercept: float,
+    levels: FloatArray,
+    loss: PiecewiseLinear,
+    train: NDArray[np.bool_],
+    near: FloatArray,
+) -> float:
+    """How far b may be from what the rule picks, though all conditions hold to a tolerance.
+
+    A coefficient clearly inside its box leaves no choice.  Where there is none, a coefficient that
+    is not quite at a bound decides whether b is a point or an interval.  It is in doubt from what
+    rounding does to sum c (that of the largest coefficients, which may be more than the whole box
+    of a light row) to a multiple of its `closeness`: the rule must pick the same b either way.  And
+    if the sum itself misses by more than rounding, some row has yet to take that up, and b is
+    anywhere in the interval.
+    """
+    blur = BALANCE * 0.5 * np.finfo(float).eps * float(np.abs(coef).sum())
+    kept = np.clip(coef, levels[:, -1], levels[:, 0])
+    off = abs(float(kept[train].sum()))
+    inside = np.minimum(kept - levels[:, -1], levels[:, 0] - kept)[train].max(initial=0.0)
+    widest = float((levels[:, 0] - levels[:, -1])[train].max(initial=0.0))
+    if inside > DOUBT * tolerances.AT_BOUND * widest + blur + off:
+        return 0.0
+    strict = intercept_limits(h, coef, levels, loss, train, np.full(len(h), blur))
+    lax = intercept_limits(h, coef, levels, loss, train, near * DOUBT + blur)
+    picked = lax if off > blur else (_middle(*strict), _middle(*lax))
+    return max(abs(b - intercept) for b in picked)

@@ -26,6 +26,8 @@ Nothing here knows how c and b were found.  Two figures come out.
   C (as LIBSVM has it) a coefficient of the wrong sign would be invisible where all coefficients are
   far below C, and so would every row of small weight.
 - Of (2) |sum c~| / sum |c|, with c~ the coefficients brought into their boxes; or |b|.
+- How far b is from what the rule of ``intercept.py`` picks, also where rounding leaves it open
+  whether a coefficient is at a bound: with the wrong answer b may be anywhere in its interval.
 - The rounding of u = K c + b itself, e_i = 1.1e-16 sqrt(K_ii) sum_j sqrt(K_jj) |c_j|, the largest
   of rows within 1 of their knot.  It bounds what is seen in practice (the errors of a sum of n
   terms largely cancel), and rounding in the entries of K.  Beyond it nothing that is computed from
@@ -90,7 +92,7 @@ from .._core.reference import residuals as reference
 from ..problem.losses import PiecewiseLinear
 from ..problem.problem import row_weights
 from ..types import FloatArray, IntArray
-from .intercept import canonical_intercept
+from .intercept import canonical_intercept, doubt
 
 __all__ = ["PiecewiseLinearJudge"]
 
@@ -151,7 +153,7 @@ class PiecewiseLinearJudge:
             return out
         for k, box in enumerate(C[:, None] * row_weights(self.weight, len(C), own)):
             levels = self.loss.coefficient_levels(box)
-            near = tolerances.AT_BOUND * self.scale.unit / self.scale.stiffness(box)
+            near = self._closeness(box)
             out[k] = canonical_intercept(h[k], coef[k], levels, self.loss, box > 0, near)
         return out
 
@@ -174,7 +176,14 @@ class PiecewiseLinearJudge:
             )
             return out
         for k, box in enumerate(C[:, None] * row_weights(self.weight, len(C), own)):
-            out[k] = reference.tally(
-                h[k], coef[k], intercept[k], box, self.loss, self.fit_intercept, self.scale
-            )
+            one = h[k], coef[k], intercept[k]
+            out[k] = reference.tally(*one, box, self.loss, self.fit_intercept, self.scale)
+            if self.fit_intercept:
+                levels, near = self.loss.coefficient_levels(box), self._closeness(box)
+                unsure = doubt(*one, levels, self.loss, box > 0, near) / self.scale.unit
+                out[k, 0] = max(out[k, 0], unsure)
         return out
+
+    def _closeness(self, box: FloatArray) -> FloatArray:
+        """AT_BOUND / tau_i (``intercept.closeness``)."""
+        return np.asarray(tolerances.AT_BOUND * self.scale.unit / self.scale.stiffness(box))
