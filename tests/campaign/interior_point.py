@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from double_double import DD, FloatArray, factor, substitute, times, where
+from campaign.double_double import DD, FloatArray, factor, substitute, times, where
 
 MOST_STEPS = 250
 # Complementarity, relative to |t| |c|, at which a problem is done: float64 squared, and some room.
@@ -111,9 +111,7 @@ def _follow(
     return best, least
 
 
-def _start(
-    K: FloatArray, t: FloatArray, lo: FloatArray, hi: FloatArray, central: bool
-) -> _Point:
+def _start(K: FloatArray, t: FloatArray, lo: FloatArray, hi: FloatArray, central: bool) -> _Point:
     """Inside the boxes, with the same complementarity for every row, or the same multipliers."""
     reach = np.minimum(0.5 * (hi - lo), 1.0)
     c = np.where(-lo < hi, lo + reach, hi - reach)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import interior_point
 import numpy as np
 from _problems import FloatArray
+from campaign import interior_point
 
 from exactcv import tolerances
 from exactcv.problem.folds import Folds
@@ -77,7 +77,10 @@ def _solve(
         lo[k, m:], hi[k, m:] = -small.box.max(), small.box.max()
         blocks[k, :m, :m] = mine
         t[k, :m], a[k, :m] = y[small.rows], 1.0
-        lo[k, :m], hi[k, :m] = np.minimum(0, t[k, :m] * small.box), np.maximum(0, t[k, :m] * small.box)
+        lo[k, :m], hi[k, :m] = (
+            np.minimum(0, t[k, :m] * small.box),
+            np.maximum(0, t[k, :m] * small.box),
+        )
     found = interior_point.solve(blocks, t, lo, hi, a, fit_intercept)
     coef = found.coef.float()
     for k, (l, pairs, small) in enumerate(todo):
@@ -90,7 +93,9 @@ def _solve(
         error = np.sqrt(2 * max(found.error[k], 0.0) * size_k * top) + found.error[k]
         b, doubt = 0.0, False
         if fit_intercept:
-            b, doubt = _intercept(f_train.float(), coef[k, :m], t[k, :m], small.box, K[rows, rows], top)
+            b, doubt = _intercept(
+                f_train.float(), coef[k, :m], t[k, :m], small.box, K[rows, rows], top
+            )
         truth.value[l, pairs] = (f + b).float()
         truth.error[l, pairs] = 2 * error
         truth.open[l, pairs] = doubt or not error < 1e-4

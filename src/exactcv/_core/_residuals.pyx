@@ -60,6 +60,7 @@ def judge(
     const Py_ssize_t[::1] own,
     double widest,
     double heaviest,
+    double lightest,
     double slack,
     bint fit_intercept,
     double[:, ::1] out,
@@ -68,7 +69,7 @@ def judge(
 
     ``own[k]`` is a row that solution k leaves out beyond those without weight in ``table``, or -1.
     out[k] = (violation, absolute gap, primal, floor).  See ``judge/piecewise_linear.py`` for what they
-    mean; ``widest`` is max sqrt(K_ii), ``heaviest`` the largest weight.
+    mean; ``widest`` is max sqrt(K_ii), ``heaviest`` the largest weight and ``lightest`` the least.
     """
     cdef Py_ssize_t n = coef.shape[1], k, j
     cdef exactcv_tally_t t
@@ -94,13 +95,13 @@ def judge(
             conclude(&t, intercept[k], widest, fit_intercept, &out[k, 0])
             if fit_intercept:
                 size = doubt(&h[k, 0], &coef[k, 0], table, j, C[k], intercept[k], &t, heaviest,
-                             slack)
+                             lightest, slack)
                 out[k, 0] = max(out[k, 0], size)
 
 
 cdef inline double doubt(
     const double *h, const double *coef, const double[:, ::1] table, Py_ssize_t own, double C,
-    double b, exactcv_tally_t *t, double heaviest, double near,
+    double b, exactcv_tally_t *t, double heaviest, double lightest, double near,
 ) noexcept nogil:
     """How far b may be from what the rule picks; see ``intercept.doubt``."""
     cdef double blur = BALANCE * ROUNDOFF * t.size, off = fabs(t.sum), low, high, strict, lax
@@ -110,7 +111,7 @@ cdef inline double doubt(
     strict = middle(low, high)
     limits(h, coef, table, own, C, near * DOUBT, blur, &low, &high)
     lax = middle(low, high)
-    if off > blur:
+    if off > blur or C * lightest <= blur:
         return max(fabs(low - b), fabs(high - b))
     return max(fabs(strict - b), fabs(lax - b))
 

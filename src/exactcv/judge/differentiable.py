@@ -97,11 +97,8 @@ class DifferentiableJudge:
         own: IntArray | None = None,
     ) -> FloatArray:
         """KKT violation, absolute duality gap, primal objective and floor of each solution."""
-        box, scale, loss = (
-            row_weights(self.weight, len(coef), own) * C[:, None],
-            self.scale,
-            self.loss,
-        )
+        scale, loss = self.scale, self.loss
+        box = row_weights(self.weight, len(coef), own) * C[:, None]
         used = box > 0
         u = h + intercept[:, None]
         s = loss.inside(-np.divide(coef, box, out=np.zeros_like(coef), where=used))

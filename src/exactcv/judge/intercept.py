@@ -25,7 +25,7 @@ from ..types import FloatArray
 
 __all__ = ["canonical_intercept", "closeness", "doubt", "intercept_limits"]
 
-# What is called a bound is in doubt from this many roundings of sum |c| to this many times AT_BOUND.
+# What is called a bound is in doubt from this many roundings of sum |c| to so many times AT_BOUND.
 BALANCE, DOUBT = 32.0, 100.0
 
 
@@ -126,8 +126,8 @@ def doubt(
     is not quite at a bound decides whether b is a point or an interval.  It is in doubt from what
     rounding does to sum c (that of the largest coefficients, which may be more than the whole box
     of a light row) to a multiple of its `closeness`: the rule must pick the same b either way.  And
-    if the sum itself misses by more than rounding, some row has yet to take that up, and b is
-    anywhere in the interval.
+    if the sum itself misses by more than rounding, or the whole of some row is no more than
+    rounding, others have yet to take that up, and b is anywhere in the interval.
     """
     blur = BALANCE * 0.5 * np.finfo(float).eps * float(np.abs(coef).sum())
     kept = np.clip(coef, levels[:, -1], levels[:, 0])
@@ -138,5 +138,7 @@ def doubt(
         return 0.0
     strict = intercept_limits(h, coef, levels, loss, train, np.full(len(h), blur))
     lax = intercept_limits(h, coef, levels, loss, train, near * DOUBT + blur)
-    picked = lax if off > blur else (_middle(*strict), _middle(*lax))
+    lightest = float((levels[:, 0] - levels[:, -1])[train].min(initial=np.inf))
+    open_ = off > blur or lightest <= blur
+    picked = lax if open_ else (_middle(*strict), _middle(*lax))
     return max(abs(b - intercept) for b in picked)

@@ -14,8 +14,8 @@ Nothing here knows how c and b were found.  Two figures come out.
 **kkt: the largest violation, on the scale of what it could change.**
 
 - Of (1) and (3) the natural residual  r_i = |u_i - prox(u_i - tau_i c_i)|, prox that of
-  tau_i C_i L_i, in units of max(t, |u_i|), t the largest knot (1 for the hinge).  It is zero if and
-  only if (1) holds.  For one knot t_i it is v_i = u_i - t_i clipped to
+  tau_i C_i L_i, in units of t, the largest knot (1 for the hinge).  It is zero if and only if (1)
+  holds.  For one knot t_i it is v_i = u_i - t_i clipped to
   [tau_i (c_i - hi_i), tau_i (c_i - lo_i)]: a row off its knot is measured by its distance from it,
   or by how far its coefficient is from the bound where it ought to be, whichever is less, and a
   coefficient outside its box by how far outside.  Such a distance q counts for
@@ -51,8 +51,8 @@ room.  What was changed is charged for: with d = c - c~,  ||f - f~|| <= sum_i |d
 
 *The primal point* for the hinge is not quite the reported one.  Rows that are short of their knot
 by rounding, say 1e-15, cost C_i 1e-15 in P: any amount if C is large enough, though nothing is
-wrong with f.  (1 + theta) (f, b) with theta = lack / (1 - lack), ``lack`` the largest such shortfall,
-meets their knots again.  With rows turned by y, so that 0 <= c~ <= C_i and v = y u - 1,
+wrong with f.  (1 + theta) (f, b) with theta = lack / (1 - lack), ``lack`` the largest such
+shortfall, meets their knots again.  With rows turned by y, so that 0 <= c~ <= C_i and v = y u - 1,
 
     P - D <= (1 + theta) sum' F_i + theta (sum c~_i + sum'' (C_i - c~_i) |u_i|)
              + 1/2 (theta ||f|| + stray)^2
@@ -71,8 +71,9 @@ sqrt(2 g).  **gap** = 1/2 (stray + sqrt(2 g))^2, so that in every case
 
     ||f - f*|| <= sqrt(2 gap),      |f(x) - f*(x)| <= sqrt(2 gap K(x, x)).
 
-*The intercept* follows.  b is the middle of the minimisers of sum_i C_i L_i(f(x_i) + b), whose ends are weighted quantiles of t_i - f(x_i).  No quantile moves further than its entries, so
-that for u = f + b at any x
+*The intercept* follows.  b is the middle of the minimisers of sum_i C_i L_i(f(x_i) + b), whose ends
+are weighted quantiles of t_i - f(x_i).  No quantile moves further than its entries, so that for
+u = f + b at any x
 
     |u(x) - u*(x)| <= sqrt(2 gap) max_i ||phi(x) - phi(x_i)|| <= 2 sqrt(2 gap max_k K_kk).
 
@@ -111,6 +112,7 @@ class PiecewiseLinearJudge:
     scale: reference.Scale
     table: FloatArray | None
     heaviest: float
+    lightest: float
 
     @classmethod
     def of(
@@ -131,7 +133,8 @@ class PiecewiseLinearJudge:
             inverse = 1.0 / np.where(weight > 0, weight, heaviest or 1.0)
             stiff = scale.root * scale.widest
             table = np.array([loss.knots[:, 0], weight, inverse, stiff])
-        return cls(loss, weight, fit_intercept, scale, table, heaviest)
+        lightest = float(weight.min(where=weight > 0, initial=np.inf))
+        return cls(loss, weight, fit_intercept, scale, table, heaviest, lightest)
 
     def astray(self, coef: FloatArray, rows: IntArray, C: float) -> FloatArray:
         """tau_i |c_i| of rows that take no part, in units of the largest knot."""
@@ -170,7 +173,7 @@ class PiecewiseLinearJudge:
         if own is None:
             own = np.full(len(coef), -1, dtype=np.intp)
         if self.table is not None:
-            scales = self.scale.widest, self.heaviest, tolerances.AT_BOUND
+            scales = self.scale.widest, self.heaviest, self.lightest, tolerances.AT_BOUND
             _residuals.judge(
                 h, coef, intercept, C, self.table, own, *scales, self.fit_intercept, out
             )

@@ -74,7 +74,7 @@ class Scale(NamedTuple):
 
 def reported_gap(gap: Any, stray: Any, moved: Any) -> FloatArray:
     """1/2 (stray + sqrt(2 g))^2, ``moved`` what balancing the sum adds to g."""
-    return np.asarray(0.5 * (stray + np.sqrt(2.0 * (gap + moved))) ** 2)
+    return np.asarray(0.5 * (stray + np.sqrt(2.0 * np.maximum(gap + moved, 0.0))) ** 2)
 
 
 def tally(
