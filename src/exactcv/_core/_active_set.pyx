@@ -388,6 +388,7 @@ cdef class ActiveSet:
         cdef double b_up = -INFINITY
         cdef double b_down = INFINITY
         cdef double step, curvature
+        cdef double both = 0.0
         cdef double low = 0.0
         cdef double high = 0.0
         for i in range(self.n):
@@ -407,14 +408,15 @@ cdef class ActiveSet:
                 b_down, low, down = 0.0, INFINITY, -1
             else:
                 b_up, high, up = 0.0, INFINITY, -1
-        curvature = 0.0
         if up >= 0:
-            curvature += self.K[up, up]
+            both += self.K[up, up]
         if down >= 0:
-            curvature += self.K[down, down]
+            both += self.K[down, down]
+        curvature = both
         if up >= 0 and down >= 0:
             curvature -= 2 * self.K[up, down]
-        step = min(max(b_up - b_down, 0.0) / max(curvature, 1e-12), min(low, high))
+        curvature = max(curvature, 1e-12 * both + 1e-300)
+        step = min(max(b_up - b_down, 0.0) / curvature, min(low, high))
         self._measure(c)
         if up >= 0:
             self._shift(up, step, c, h)

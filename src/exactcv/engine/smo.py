@@ -357,7 +357,7 @@ def _newton(
     right = np.zeros(size + border)
     right[:size] = e[free]
     if border:
-        scale = max(1.0, float(np.abs(box.diagonal[free]).max()))
+        scale = float(np.abs(box.diagonal[free]).max()) or 1.0
         A[:size, size] = A[size, :size] = scale
         right[size] = -scale * c.sum()
     answer: FloatArray = np.linalg.lstsq(A, right, rcond=None)[0].astype(float)

@@ -26,7 +26,7 @@ __all__ = [
     "touched_columns",
 ]
 
-LEAST_CURVATURE = 1e-12
+LEAST_CURVATURE, LEAST_DIAGONAL = 1e-12, 1e-300
 ROUNDOFF = 0.5 * float(np.finfo(float).eps)
 # The floor of the figures in units of the rounding of u: the gap has four times as much.
 ROUNDING = 8.0
@@ -249,15 +249,17 @@ def smo_steps(
         if done == max_iter:
             break
         if j >= 0:
-            curvature = diagonal[i] + diagonal[j] - 2.0 * K[rows[i], rows[j]]
+            both = diagonal[i] + diagonal[j]
+            least = LEAST_CURVATURE * both + LEAST_DIAGONAL
+            curvature = max(both - 2.0 * K[rows[i], rows[j]], least)
             room_i, room_j = upper[i] - coef[i], coef[j] - lower[j]
-            step = min((e[i] - e[j]) / max(curvature, LEAST_CURVATURE), room_i, room_j)
+            step = min((e[i] - e[j]) / curvature, room_i, room_j)
             coef[i] = upper[i] if step >= room_i else coef[i] + step
             coef[j] = lower[j] if step >= room_j else coef[j] - step
             e -= step * (K[rows[i], rows] - K[rows[j], rows])
         else:
             old = coef[i]
-            coef[i] = np.clip(old + e[i] / max(diagonal[i], LEAST_CURVATURE), lower[i], upper[i])
+            coef[i] = np.clip(old + e[i] / max(diagonal[i], LEAST_DIAGONAL), lower[i], upper[i])
             e -= (coef[i] - old) * K[rows[i], rows]
     return max_iter, violation, 1
 
@@ -276,7 +278,9 @@ def _choose_pair(
     i = int(np.argmax(grows))
     violation = float(grows[i] - shrinks.min())
     rise = grows[i] - shrinks
-    curvature = np.maximum(diagonal[i] + diagonal - 2.0 * K[rows[i], rows], LEAST_CURVATURE)
+    both = diagonal[i] + diagonal
+    least = LEAST_CURVATURE * both + LEAST_DIAGONAL
+    curvature = np.maximum(both - 2.0 * K[rows[i], rows], least)
     gain = np.where(rise > 0, rise, 0.0) ** 2 / curvature
     return i, int(np.argmax(gain)), violation
 
@@ -292,7 +296,7 @@ def _choose_one(
 ) -> tuple[int, int, float]:
     movable = ((e > 0) & (coef < upper)) | ((e < 0) & (coef > lower))
     size = np.where(movable, np.abs(e), 0.0)
-    gain = size**2 / np.maximum(diagonal, LEAST_CURVATURE)
+    gain = size**2 / np.maximum(diagonal, LEAST_DIAGONAL)
     return int(np.argmax(gain)), -1, float(size.max())
 
 
