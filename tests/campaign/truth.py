@@ -22,11 +22,12 @@ from exactcv.problem.folds import Folds
 from exactcv.problem.grid import Grid
 
 # Clarabel settles a problem if it pins down decision values to this.
-SHARP = 1e-7
+SHARP = 1e-6
 # The intercept is open where it depends on what is called a bound, by this factor.
 DOUBT = 100.0
-# With Clarabel a coefficient must be this far inside its box to fix the intercept.
-INSIDE = 1e-3
+# With Clarabel a coefficient must be this far inside its box to fix the intercept, and no box may be
+# so many times another: its coefficients are good to some digits of the largest.
+INSIDE, EVEN = 1e-3, 1e4
 
 
 @dataclass
@@ -112,6 +113,8 @@ def _trivial(small: Small, fit_intercept: bool, truth: Truth) -> bool:
 def _by_clarabel(small: Small, fit_intercept: bool, truth: Truth) -> bool:
     """Enter what Clarabel finds, if that is sharp enough."""
     n, y, box = len(small.y), small.y, small.box
+    if box.max() > EVEN * box.min():
+        return False
     bounds = sparse.vstack([sparse.eye(n), -sparse.eye(n)])
     limits = np.r_[np.maximum(0, y * box), np.maximum(0, -y * box)]
     cones = [clarabel.NonnegativeConeT(2 * n)]
