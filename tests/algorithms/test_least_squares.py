@@ -86,9 +86,10 @@ def test_residual_formula() -> None:
 
 def test_the_judge_notices() -> None:
     from exactcv.judge.squared import SquaredJudge
+    from exactcv.problem.differentiable import SquaredLoss
 
     small = BUILDERS["mixture"](30)
-    judge = SquaredJudge(small.y, small.weight, True)
+    judge = SquaredJudge.of(SquaredLoss(small.y), small.weight, True, small.K.diagonal())
     coef, b = solve(small, np.arange(30), 2.0, True)
 
     def kkt(coef: FloatArray, b: float) -> float:

@@ -74,7 +74,7 @@ def test_newton_meets_the_judge(name, kind, fit_intercept, C):
     judge = judge_for(problem, out)
     h = (small.K @ found.coef)[None]
     b, Cs = np.array([found.intercept]), np.array([C])
-    kkt, gap, primal = judge.figures(h, found.coef[None], b, Cs)[0]
+    kkt, gap, primal, _ = judge.figures(h, found.coef[None], b, Cs)[0]
     assert kkt <= 1e-9 and relative_gap(gap, primal) <= 1e-9
     worse = found.coef * 1.001
     assert judge.figures(h, worse[None], b, Cs)[0, 0] > 1e-7

@@ -89,6 +89,7 @@ cdef class ActiveSet:
     cdef double[::1] crossings
     cdef double[:, ::1] spare
     cdef signed char[::1] spare_state
+    cdef double largest
 
     def __init__(self, K, knots, levels, bint intercept):
         self.K, self.knots, self.levels = K, knots, levels
@@ -350,8 +351,9 @@ cdef class ActiveSet:
                              double[::1] c, double[::1] h, double* moved) noexcept nogil:
         """c_M += s dc with the largest s <= 1 that stays in the box; True if a bound was met."""
         cdef Py_ssize_t i, row
-        cdef double low, high, dc
+        cdef double low, high, dc, slack
         cdef double s = 1.0
+        self._measure(c)
         for i in range(size):
             row = self.at_knot[i]
             dc = self.rhs[0, i]
@@ -364,13 +366,14 @@ cdef class ActiveSet:
             row = self.at_knot[i]
             dc = s * self.rhs[0, i]
             self._box(C, row, state, &low, &high)
-            if s < 1.0 and self.rhs[0, i] > 0 and c[row] + dc >= high - 1e-14 * (high - low):
+            slack = 1e-14 * min(high - low, self.largest + fabs(dc))
+            if s < 1.0 and self.rhs[0, i] > 0 and c[row] + dc >= high - slack:
                 dc = high - c[row]
                 state[row] -= 1
-            elif s < 1.0 and self.rhs[0, i] < 0 and c[row] + dc <= low + 1e-14 * (high - low):
+            elif s < 1.0 and self.rhs[0, i] < 0 and c[row] + dc <= low + slack:
                 dc = low - c[row]
                 state[row] += 1
-            if fabs(dc) > 1e-14 * (high - low):
+            if fabs(dc) > slack:
                 moved[0] += 1.0
             self._shift(row, dc, c, h)
         self._flush(h)
@@ -385,6 +388,7 @@ cdef class ActiveSet:
         cdef double b_up = -INFINITY
         cdef double b_down = INFINITY
         cdef double step, curvature
+        cdef double both = 0.0
         cdef double low = 0.0
         cdef double high = 0.0
         for i in range(self.n):
@@ -404,14 +408,16 @@ cdef class ActiveSet:
                 b_down, low, down = 0.0, INFINITY, -1
             else:
                 b_up, high, up = 0.0, INFINITY, -1
-        curvature = 0.0
         if up >= 0:
-            curvature += self.K[up, up]
+            both += self.K[up, up]
         if down >= 0:
-            curvature += self.K[down, down]
+            both += self.K[down, down]
+        curvature = both
         if up >= 0 and down >= 0:
             curvature -= 2 * self.K[up, down]
-        step = min(max(b_up - b_down, 0.0) / max(curvature, 1e-12), min(low, high))
+        curvature = max(curvature, 1e-12 * both + 1e-300)
+        step = min(max(b_up - b_down, 0.0) / curvature, min(low, high))
+        self._measure(c)
         if up >= 0:
             self._shift(up, step, c, h)
             state[up] = self._state_of(C, up, c[up])
@@ -498,12 +504,13 @@ cdef class ActiveSet:
         cdef Py_ssize_t count = 0
         cdef double low, high, slack
         tol *= max(1.0, fabs(b))
+        self._measure(c)
         for i in range(self.n):
             if state[i] < 0:
                 continue
             if state[i] % 2 == 1:
                 self._box(C, i, state, &low, &high)
-                slack = 1e-12 * (high - low)
+                slack = 1e-12 * min(high - low, self.largest)
                 if c[i] > high + slack:
                     self.wanted[i] = state[i] - 1
                 elif c[i] < low - slack:
@@ -580,6 +587,7 @@ cdef class ActiveSet:
                 if total == 0.0:
                     break
             self._flush(h)
+        self._measure(c)
         for i in range(self.n):
             if state[i] >= 0:
                 state[i] = self._state_of(C, i, c[i])
@@ -587,14 +595,22 @@ cdef class ActiveSet:
     cdef signed char _state_of(self, double C, Py_ssize_t row, double c) noexcept nogil:
         """The place that goes with a coefficient."""
         cdef Py_ssize_t k
-        cdef double high, low
+        cdef double high, low, slack
         for k in range(self.m):
             high, low = C * self.levels[row, k], C * self.levels[row, k + 1]
-            if c >= high - 1e-13 * (high - low):
+            slack = 1e-13 * min(high - low, self.largest)
+            if c >= high - slack:
                 return <signed char>(2 * k)
-            if c > low + 1e-13 * (high - low):
+            if c > low + slack:
                 return <signed char>(2 * k + 1)
         return <signed char>(2 * self.m)
+
+    cdef void _measure(self, double[::1] c) noexcept nogil:
+        """The largest coefficient: rounding is relative to it where boxes are far larger."""
+        cdef Py_ssize_t i
+        self.largest = 0.0
+        for i in range(self.n):
+            self.largest = max(self.largest, fabs(c[i]))
 
     cdef double _residual(self, Py_ssize_t size, signed char[::1] state, double[::1] h,
                           double b) noexcept nogil:

@@ -6,35 +6,49 @@ Twins in NumPy, in ``reference/residuals.py``: ``judge`` is ``tally``, ``interce
 ``intercept.canonical_intercept``, and ``touched_columns`` and ``nearby_values`` bear their names.
 """
 
-from libc.math cimport INFINITY, fabs, isfinite
+from libc.math cimport INFINITY, fabs, isfinite, sqrt
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm
 
 cdef extern from "vector.h" nogil:
     ctypedef struct exactcv_tally_t:
         double residual
-        double box
-        double scale
-        double outside
+        double coarse
+        double lack
+        double inside
         double sum
         double size
-        double gap
-        double loss
+        double stray
+        double reach
         double norm
+        double loss
+        double kept
+        double lean
+        double tilt
 
     void exactcv_tally(
-        const double *h, const double *c, const double *table, Py_ssize_t n,
-        Py_ssize_t start, Py_ssize_t stop, double C, double b, exactcv_tally_t *out)
+        const double *h, const double *coef, const double *table, Py_ssize_t n,
+        Py_ssize_t start, Py_ssize_t stop, double C, double b, double near, double slack,
+        exactcv_tally_t *out)
     void exactcv_limits(
-        const double *h, const double *c, const double *table, Py_ssize_t n,
-        Py_ssize_t start, Py_ssize_t stop, double C, double near, double *low, double *high)
+        const double *h, const double *coef, const double *table, Py_ssize_t n,
+        Py_ssize_t start, Py_ssize_t stop, double C, double near, double blur, double *low,
+        double *high)
     void exactcv_mark(
         const double *x, const double *base, Py_ssize_t start, Py_ssize_t stop, double *mark)
     void exactcv_add(
         const double *base, const double *x, double a, Py_ssize_t n, double *out)
 
 
-cdef double EPSILON = 2.220446049250313e-16
+cdef double ROUNDOFF = 1.1102230246251565e-16
+# The floor of the figures in units of the rounding of u: the gap has four times as much.
+cdef double ROUNDING = 8.0
+# What is called a bound is in doubt from this many roundings of sum |c| to this many times
+# AT_BOUND (``intercept.py``).
+cdef double BALANCE = 32.0
+cdef double DOUBT = 100.0
+# Rows this close to their knot may be on either side of it.
+cdef double NEAR = 1e-6
 
 
 def judge(
@@ -44,58 +58,94 @@ def judge(
     const double[::1] C,
     const double[:, ::1] table,
     const Py_ssize_t[::1] own,
-    double weight_max,
-    double weight_sum,
+    double widest,
+    double heaviest,
+    double lightest,
+    double slack,
     bint fit_intercept,
     double[:, ::1] out,
 ):
-    """KKT violation, duality gap and primal objective of each solution (one-knot losses).
+    """KKT violation, duality gap, primal objective and floor of each solution (hinge loss).
 
     ``own[k]`` is a row that solution k leaves out beyond those without weight in ``table``, or -1.
-    out[k] = (violation, absolute gap, primal).  See ``judge/certificate.py`` for what they mean.
+    out[k] = (violation, absolute gap, primal, floor).  See ``judge/piecewise_linear.py`` for what they
+    mean; ``widest`` is max sqrt(K_ii), ``heaviest`` the largest weight and ``lightest`` the least.
     """
     cdef Py_ssize_t n = coef.shape[1], k, j
     cdef exactcv_tally_t t
-    cdef double taken
+    cdef double size
     with nogil:
         for k in range(coef.shape[0]):
             memset(&t, 0, sizeof(t))
             j = own[k]
-            if j < 0:
-                exactcv_tally(&h[k, 0], &coef[k, 0], &table[0, 0], n, 0, n, C[k], intercept[k], &t)
-                taken = 0.0
-            else:
-                exactcv_tally(&h[k, 0], &coef[k, 0], &table[0, 0], n, 0, j, C[k], intercept[k], &t)
+            exactcv_tally(
+                &h[k, 0], &coef[k, 0], &table[0, 0], n, 0, n if j < 0 else j, C[k], intercept[k],
+                NEAR, slack, &t)
+            if j >= 0:
                 exactcv_tally(
-                    &h[k, 0], &coef[k, 0], &table[0, 0], n, j + 1, n, C[k], intercept[k], &t)
-                taken = fabs(coef[k, j])
-                t.sum += coef[k, j]
-                t.size += taken
+                    &h[k, 0], &coef[k, 0], &table[0, 0], n, j + 1, n, C[k], intercept[k],
+                    NEAR, slack, &t)
+                size = fabs(coef[k, j])
+                t.residual = max(t.residual, size * max(table[3, j], 1.0 / (C[k] * heaviest)))
+                t.size += size
                 t.norm += coef[k, j] * h[k, j]
-            if taken > t.outside:
-                t.outside = taken
-            conclude(&t, C[k], intercept[k], weight_max, weight_sum, fit_intercept, &out[k, 0])
+                size *= table[3, j]
+                t.stray += size
+                t.reach += size
+            conclude(&t, intercept[k], widest, fit_intercept, &out[k, 0])
+            if fit_intercept:
+                size = doubt(&h[k, 0], &coef[k, 0], table, j, C[k], intercept[k], &t, heaviest,
+                             lightest, slack)
+                out[k, 0] = max(out[k, 0], size)
+
+
+cdef inline double doubt(
+    const double *h, const double *coef, const double[:, ::1] table, Py_ssize_t own, double C,
+    double b, exactcv_tally_t *t, double heaviest, double lightest, double near,
+) noexcept nogil:
+    """How far b may be from what the rule picks; see ``intercept.doubt``."""
+    cdef double blur = BALANCE * ROUNDOFF * t.size, off = fabs(t.sum), low, high, strict, lax
+    if t.inside > DOUBT * near * C * heaviest + blur + off:
+        return 0.0
+    limits(h, coef, table, own, C, 0.0, blur, &low, &high)
+    strict = middle(low, high)
+    limits(h, coef, table, own, C, near * DOUBT, blur, &low, &high)
+    lax = middle(low, high)
+    if off > blur or C * lightest <= blur:
+        return max(fabs(low - b), fabs(high - b))
+    return max(fabs(strict - b), fabs(lax - b))
 
 
 cdef inline void conclude(
-    exactcv_tally_t *t, double C, double b, double weight_max, double weight_sum,
-    bint fit_intercept, double *out,
+    exactcv_tally_t *t, double b, double widest, bint fit_intercept, double *out,
 ) noexcept nogil:
-    """From the sums over one solution's rows to its three figures."""
-    cdef double primal = 0.5 * t.norm + C * t.loss, gap = C * t.gap
-    cdef double scale = t.scale if t.scale > 1.0 else 1.0
-    cdef double kkt = t.residual / scale
-    cdef double other = fabs(b)
-    if fit_intercept:
-        other = fabs(t.sum) / (t.size + EPSILON * C * weight_sum)
-    kkt = max(kkt, max(max(t.box, other), t.outside / (C * weight_max)))
-    # A number that is not finite never survives all three of these sums.
-    if not (isfinite(primal + gap + t.size + b) and isfinite(kkt)):
+    """From the sums over one solution's rows to its figures."""
+    cdef double unit = widest if widest > 0.0 else 1.0
+    cdef double noise = ROUNDOFF * t.reach, norm = sqrt(max(t.norm, 0.0))
+    cdef double off = fabs(t.sum) if fit_intercept else 0.0
+    cdef double stray = t.stray / unit + off * widest
+    cdef double kkt = max(t.residual, noise * t.coarse / (unit * unit))
+    cdef double lack = t.lack + noise, theta, gap, primal = 0.5 * norm * norm + t.loss
+    if off > 0.0:
+        kkt = max(kkt, off / t.size)
+    if not fit_intercept:
+        kkt = max(kkt, fabs(b))
+    gap = INFINITY
+    if lack < 0.5:
+        theta = lack / (1.0 - lack)
+        gap = theta * norm + stray
+        gap = (1.0 + theta) * t.kept + theta * (2.0 * t.lean + t.tilt) + 0.5 * gap * gap
+        gap = stray + sqrt(2.0 * (gap + off * (2.0 + fabs(b) + norm * widest)))
+        gap = 0.5 * gap * gap
+    # A number that is not finite never survives all of these sums.
+    if not (isfinite(primal + gap + t.norm + t.size + b) and isfinite(kkt)):
         kkt = INFINITY
         gap = INFINITY
+        noise = 0.0
     out[0] = kkt
     out[1] = gap
     out[2] = primal
+    out[3] = ROUNDING * noise
 
 
 def intercepts(
@@ -107,23 +157,32 @@ def intercepts(
     double near,
     double[::1] out,
 ):
-    """The intercept that the rule picks for each solution (one-knot losses)."""
-    cdef Py_ssize_t n = coef.shape[1], k, j
+    """The intercept that the rule picks for each solution (hinge loss)."""
+    cdef Py_ssize_t k
     cdef double low, high
     with nogil:
         for k in range(coef.shape[0]):
-            low, high = -INFINITY, INFINITY
-            j = own[k]
-            exactcv_limits(
-                &h[k, 0], &coef[k, 0], &table[0, 0], n, 0, n if j < 0 else j, C[k], near,
-                &low, &high)
-            if j >= 0:
-                exactcv_limits(
-                    &h[k, 0], &coef[k, 0], &table[0, 0], n, j + 1, n, C[k], near, &low, &high)
-            if low == -INFINITY:
-                out[k] = 0.0 if high == INFINITY else high
-            else:
-                out[k] = low if high == INFINITY else 0.5 * (low + high)
+            limits(&h[k, 0], &coef[k, 0], table, own[k], C[k], near, 0.0, &low, &high)
+            out[k] = middle(low, high)
+
+
+cdef inline void limits(
+    const double *h, const double *coef, const double[:, ::1] table, Py_ssize_t own, double C,
+    double near, double blur, double *low, double *high,
+) noexcept nogil:
+    """The ends of the interval of intercepts; see ``intercept.intercept_limits``."""
+    cdef Py_ssize_t n = table.shape[1]
+    low[0], high[0] = -INFINITY, INFINITY
+    exactcv_limits(h, coef, &table[0, 0], n, 0, n if own < 0 else own, C, near, blur, low, high)
+    if own >= 0:
+        exactcv_limits(h, coef, &table[0, 0], n, own + 1, n, C, near, blur, low, high)
+
+
+cdef inline double middle(double low, double high) noexcept nogil:
+    """The rule: the middle, or the end that exists."""
+    if low == -INFINITY:
+        return 0.0 if high == INFINITY else high
+    return low if high == INFINITY else 0.5 * (low + high)
 
 
 def touched_columns(

@@ -19,7 +19,15 @@ end), e of the others is brought up to date from what has changed since, and all
 import numpy as np
 
 from ._rows cimport RowCache
-from ._working_set cimport LEAST_CURVATURE, Choice, first_of_pair, second_of_pair, shift, single
+from ._working_set cimport (
+    LEAST_CURVATURE,
+    LEAST_DIAGONAL,
+    Choice,
+    first_of_pair,
+    second_of_pair,
+    shift,
+    single,
+)
 
 # All coefficients take part again when the violation first comes this close to the tolerance.
 cdef double NEAR_END = 10.0
@@ -75,9 +83,9 @@ cdef void move_pair(State *p, RowCache cache, Py_ssize_t i, Py_ssize_t j) noexce
     """Raise c_i and lower c_j by the same best step, and update e."""
     cdef const double *row_i = kernel_row(cache, i)
     cdef const double *row_j = kernel_row(cache, j)
-    cdef double curvature = p.diagonal[i] + p.diagonal[j] - 2.0 * row_i[j]
+    cdef double both = p.diagonal[i] + p.diagonal[j], curvature = both - 2.0 * row_i[j]
     cdef double room_i = p.upper[i] - p.coef[i], room_j = p.coef[j] - p.lower[j]
-    cdef double step = (p.e[i] - p.e[j]) / max(curvature, LEAST_CURVATURE)
+    cdef double step = (p.e[i] - p.e[j]) / max(curvature, LEAST_CURVATURE * both + LEAST_DIAGONAL)
     step = min(step, min(room_i, room_j))
     # A coefficient that meets its bound is put there exactly.
     p.coef[i] = p.upper[i] if step >= room_i else p.coef[i] + step
@@ -91,7 +99,7 @@ cdef void move_one(State *p, RowCache cache, Py_ssize_t i) noexcept nogil:
     cdef double old = p.coef[i], new, step
     cdef double *e = p.e
     cdef Py_ssize_t k
-    new = old + p.e[i] / max(p.diagonal[i], LEAST_CURVATURE)
+    new = old + p.e[i] / max(p.diagonal[i], LEAST_DIAGONAL)
     new = max(p.lower[i], min(p.upper[i], new))
     p.coef[i] = new
     step = new - old

@@ -25,6 +25,7 @@ from libc.math cimport INFINITY, fabs
 
 from ._working_set cimport (
     LEAST_CURVATURE,
+    LEAST_DIAGONAL,
     Choice,
     first_of_pair,
     second_of_pair,
@@ -86,10 +87,11 @@ cdef void move_pair(Pair *p, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
     """Raise c_i and lower c_j by the same best step; update e and G."""
     cdef const double *row_i = p.K + i * p.n
     cdef const double *row_j = p.K + j * p.n
-    cdef double curvature = p.diagonal[i] + p.diagonal[j] - 2.0 * row_i[j]
+    cdef double both = p.diagonal[i] + p.diagonal[j], curvature = both - 2.0 * row_i[j]
+    cdef double bend = max(curvature, LEAST_CURVATURE * both + LEAST_DIAGONAL)
     cdef double room_i = p.upper[i] - p.c[i], room_j = p.c[j] - p.lower[j]
     cdef double rise = p.e[i] - p.e[j]
-    cdef double step = min(rise / max(curvature, LEAST_CURVATURE), min(room_i, room_j))
+    cdef double step = min(rise / bend, min(room_i, room_j))
     p.c[i] = p.upper[i] if step >= room_i else p.c[i] + step
     p.c[j] = p.lower[j] if step >= room_j else p.c[j] - step
     shift(p.e, step, row_i, row_j, p.n)
@@ -100,7 +102,7 @@ cdef double best_step(
     Pair *p, const double *x, Py_ssize_t i, double slope, double bend
 ) noexcept nogil:
     """How far x_i moves: to its optimum or to the end of its box."""
-    cdef double new = x[i] + slope / max(bend, LEAST_CURVATURE)
+    cdef double new = x[i] + slope / max(bend, LEAST_DIAGONAL)
     return max(p.lower[i], min(p.upper[i], new)) - x[i]
 
 

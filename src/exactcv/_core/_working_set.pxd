@@ -5,6 +5,7 @@ The searches are C (``working_set.h``), so that they become vector code; here th
 
 cdef extern from "working_set.h" nogil:
     double LEAST_CURVATURE "EXACTCV_LEAST_CURVATURE"
+    double LEAST_DIAGONAL "EXACTCV_LEAST_DIAGONAL"
 
     ctypedef struct Choice "exactcv_choice_t":
         Py_ssize_t i

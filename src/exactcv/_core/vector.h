@@ -21,60 +21,71 @@
 #define EXACTCV_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define EXACTCV_MIN(a, b) ((a) < (b) ? (a) : (b))
 
-/* What one solution's rows add up to; see exactcv_tally. */
+/* What one solution's rows add up to; see exactcv_tally.  ``judge/piecewise_linear.py`` says why. */
 typedef struct {
-    double residual; /* max of the natural residuals |u - prox(u + s)| */
-    double box;      /* max violation of the box, in units of the slopes */
-    double scale;    /* max |u| over training rows */
-    double outside;  /* max |c| over rows that take no part */
-    double sum;      /* sum of c */
+    double residual; /* max of the natural residuals */
+    double coarse;   /* max of stiff over rows within 1 of their knot */
+    double lack;     /* max by which a row near its knot, with room to grow, falls short of it */
+    double inside;   /* max distance of a coefficient from both ends of its box */
+    double sum;      /* sum of the coefficients, each brought into its box */
     double size;     /* sum of |c| */
-    double gap;      /* sum of the Fenchel-Young terms, divided by C */
-    double loss;     /* sum of the weighted losses, divided by C */
+    double stray;    /* sum of stiff times what was cut off to bring c into its box */
+    double reach;    /* sum of stiff |c| */
     double norm;     /* c' h, that is ||f||^2 */
+    double loss;     /* sum of C_i L_i(u_i), but for the rows of lack */
+    double kept;     /* sum of the Fenchel-Young terms, but for the same rows */
+    double lean;     /* sum of |c| at or beyond the knot: what scaling f up costs */
+    double tilt;     /* the same for rows that fall far short */
 } exactcv_tally_t;
 
-/* Add rows start ... stop - 1 of a one-knot problem to the tally.
+/* Add rows start ... stop - 1 of a hinge problem to the tally.
  *
- * table holds five arrays of length n one after the other: knot, left slope, right slope, weight,
- * 1 / weight; the last four are zero for rows that take no part in training.  With v = u - knot and
- * s = -c / (C weight) the natural residual |u - prox(u + s)| is |v clipped to [s0 - s, s1 - s]|.
+ * table holds four arrays of length n one after the other: y, weight (zero for rows that take no
+ * part), 1 / weight (for those: of the heaviest row), and stiff = sqrt(K_ii max K).  Everything is
+ * turned by y, so that 0 <= c <= C weight, and u >= 1 is the flat side.
  */
 EXACTCV_CLONES
-static void exactcv_tally(const double *h, const double *c, const double *table, ptrdiff_t n,
-                          ptrdiff_t start, ptrdiff_t stop, double C, double b,
-                          exactcv_tally_t *out)
+static void exactcv_tally(const double *h, const double *coef, const double *table, ptrdiff_t n,
+                          ptrdiff_t start, ptrdiff_t stop, double C, double b, double near,
+                          double slack, exactcv_tally_t *out)
 {
-    const double *knot = table, *s0 = table + n, *s1 = table + 2 * n;
-    const double *weight = table + 3 * n, *inverse = table + 4 * n;
+    const double *y = table, *weight = table + n, *inverse = table + 2 * n, *stiff = table + 3 * n;
     const double inverse_C = 1.0 / C;
-    double residual[EXACTCV_LANES] = {0}, box[EXACTCV_LANES] = {0}, scale[EXACTCV_LANES] = {0};
-    double outside[EXACTCV_LANES] = {0}, sum[EXACTCV_LANES] = {0}, size[EXACTCV_LANES] = {0};
-    double gap[EXACTCV_LANES] = {0}, loss[EXACTCV_LANES] = {0}, norm[EXACTCV_LANES] = {0};
+    double residual[EXACTCV_LANES] = {0}, coarse[EXACTCV_LANES] = {0}, lack[EXACTCV_LANES] = {0};
+    double sum[EXACTCV_LANES] = {0}, size[EXACTCV_LANES] = {0}, stray[EXACTCV_LANES] = {0};
+    double reach[EXACTCV_LANES] = {0}, norm[EXACTCV_LANES] = {0}, loss[EXACTCV_LANES] = {0};
+    double kept[EXACTCV_LANES] = {0}, lean[EXACTCV_LANES] = {0}, tilt[EXACTCV_LANES] = {0};
+    double inside[EXACTCV_LANES] = {0};
     ptrdiff_t i, k;
 
 #define EXACTCV_ROW(i, k)                                                                        \
     {                                                                                            \
-        const double u = h[i] + b, v = u - knot[i], s = -c[i] * (inverse[i] * inverse_C);        \
-        const double left = s0[i] - s, right = s1[i] - s;                                        \
-        const double near = EXACTCV_MIN(v, right);                                               \
-        const double r = fabs(EXACTCV_MAX(left, near));                                          \
-        const double beyond = EXACTCV_MAX(left, -right);                                         \
-        const double used = inverse[i] > 0.0 ? fabs(u) : 0.0;                                    \
-        const double unused = inverse[i] > 0.0 ? 0.0 : fabs(c[i]);                               \
-        const double up = EXACTCV_MAX(v, 0.0), down = EXACTCV_MAX(-v, 0.0);                      \
-        const double on_left = s0[i] * v, on_right = s1[i] * v;                                  \
+        const double u = y[i] * (h[i] + b), c = y[i] * coef[i], v = u - 1.0;                     \
+        const double box = C * weight[i], positive = EXACTCV_MAX(c, 0.0);                        \
+        const double in = EXACTCV_MIN(positive, box), right = box - in;                          \
+        const double over = EXACTCV_MAX(v, 0.0), under = EXACTCV_MAX(-v, 0.0);                   \
+        const double share = inverse[i] * inverse_C, tau = EXACTCV_MAX(stiff[i], share);         \
+        /* the natural residual is v clipped to [tau (c - box), tau c] */                        \
+        const double from = tau * (c - box), to = tau * c, most = EXACTCV_MIN(v, to);            \
+        const double r = fabs(EXACTCV_MAX(from, most));                                          \
+        /* 1 or 0: is the row on the flat side, or near it?  and can its coefficient grow? */    \
+        const double flat = v >= -near ? 1.0 : 0.0, open = tau * right > slack ? flat : 0.0;     \
+        const double mild = open * under, hard = under - mild;                                   \
+        const double around = over + under <= 1.0 ? stiff[i] : 0.0;                              \
+        const double depth = EXACTCV_MIN(in, right);                                             \
         residual[k] = EXACTCV_MAX(r, residual[k]);                                               \
-        box[k] = EXACTCV_MAX(beyond, box[k]);                                                    \
-        scale[k] = EXACTCV_MAX(used, scale[k]);                                                  \
-        outside[k] = EXACTCV_MAX(unused, outside[k]);                                            \
-        sum[k] += c[i];                                                                          \
-        size[k] += fabs(c[i]);                                                                   \
-        const double width = s1[i] - s0[i], ahead = EXACTCV_MIN(right, width);                   \
-        const double behind = EXACTCV_MIN(-left, width);                                         \
-        gap[k] += weight[i] * (EXACTCV_MAX(ahead, 0.0) * up + EXACTCV_MAX(behind, 0.0) * down);  \
-        loss[k] += weight[i] * EXACTCV_MAX(on_left, on_right);                                   \
-        norm[k] += c[i] * h[i];                                                                  \
+        coarse[k] = EXACTCV_MAX(around, coarse[k]);                                              \
+        lack[k] = EXACTCV_MAX(mild, lack[k]);                                                    \
+        inside[k] = EXACTCV_MAX(depth, inside[k]);                                               \
+        sum[k] += y[i] * in;                                                                     \
+        size[k] += fabs(c);                                                                      \
+        stray[k] += stiff[i] * fabs(c - in);                                                     \
+        reach[k] += stiff[i] * fabs(c);                                                          \
+        norm[k] += coef[i] * h[i];                                                               \
+        loss[k] += box * hard;                                                                   \
+        kept[k] += in * over + right * hard;                                                     \
+        lean[k] += flat * in;                                                                    \
+        tilt[k] += (1.0 - open) * (right * (1.0 + fabs(u)));                                     \
     }
     for (i = start; i + EXACTCV_LANES <= stop; i += EXACTCV_LANES)
         for (k = 0; k < EXACTCV_LANES; k++)
@@ -85,39 +96,46 @@ static void exactcv_tally(const double *h, const double *c, const double *table,
 
     for (k = 0; k < EXACTCV_LANES; k++) {
         out->residual = EXACTCV_MAX(residual[k], out->residual);
-        out->box = EXACTCV_MAX(box[k], out->box);
-        out->scale = EXACTCV_MAX(scale[k], out->scale);
-        out->outside = EXACTCV_MAX(outside[k], out->outside);
+        out->coarse = EXACTCV_MAX(coarse[k], out->coarse);
+        out->lack = EXACTCV_MAX(lack[k], out->lack);
+        out->inside = EXACTCV_MAX(inside[k], out->inside);
         out->sum += sum[k];
         out->size += size[k];
-        out->gap += gap[k];
-        out->loss += loss[k];
+        out->stray += stray[k];
+        out->reach += reach[k];
         out->norm += norm[k];
+        out->loss += loss[k];
+        out->kept += kept[k];
+        out->lean += lean[k];
+        out->tilt += tilt[k];
     }
 }
 
 /* What rows start ... stop - 1 demand of the intercept: *low <= b <= *high (see intercept.py).
  *
- * A coefficient within ``near`` of an end of its box, relative to the box, is taken to be there.
+ * A coefficient within ``near`` / tau + ``blur`` of an end of its box is taken to be there.
  */
 EXACTCV_CLONES
-static void exactcv_limits(const double *h, const double *c, const double *table, ptrdiff_t n,
+static void exactcv_limits(const double *h, const double *coef, const double *table, ptrdiff_t n,
                            ptrdiff_t start, ptrdiff_t stop, double C, double near,
-                           double *low, double *high)
+                           double blur, double *low, double *high)
 {
-    const double *knot = table, *s0 = table + n, *s1 = table + 2 * n, *inverse = table + 4 * n;
+    const double *y = table, *weight = table + n, *inverse = table + 2 * n, *stiff = table + 3 * n;
     const double inverse_C = 1.0 / C;
     double lows[EXACTCV_LANES], highs[EXACTCV_LANES];
     ptrdiff_t i, k;
 
-/* No branches, or gcc would not vectorise: a row that sets no limit is pushed out of the way. */
+/* A row that sets no limit is pushed out of the way.  y (c - box) < 0 says that c has room to grow
+ * towards y, and so that y (u - y) >= 0: a limit from below for y > 0, from above for y < 0. */
 #define EXACTCV_ROW(i, k)                                                                        \
     {                                                                                            \
-        const double s = -c[i] * (inverse[i] * inverse_C);                                       \
-        const double slack = near * (s1[i] - s0[i]) + 1e-15;                                     \
-        const double room = knot[i] - h[i];                                                      \
-        const double left = 1e300 * (s - s0[i] - slack), right = -1e300 * (s1[i] - s - slack);   \
-        const double from = EXACTCV_MIN(room, left), to = EXACTCV_MAX(room, right);              \
+        const double share = inverse[i] * inverse_C, tau = EXACTCV_MAX(stiff[i], share);         \
+        const double c = y[i] * coef[i], box = C * weight[i], room = y[i] - h[i];                \
+        const double away = box > 0.0 ? 0.0 : 1e300;                                             \
+        const double grows = tau * (box - c - blur) > near ? away : 1e300;                       \
+        const double falls = tau * (c - blur) > near ? away : 1e300;                             \
+        const double below = y[i] > 0.0 ? grows : falls, above = y[i] > 0.0 ? falls : grows;     \
+        const double from = room - below, to = room + above;                                     \
         lows[k] = EXACTCV_MAX(from, lows[k]);                                                    \
         highs[k] = EXACTCV_MIN(to, highs[k]);                                                    \
     }

@@ -12,8 +12,11 @@
 
 #include "vector.h"
 
-/* Curvature taken where the true one is zero or negative (K singular or indefinite). */
+/* Curvature taken where the true one is zero or negative (K singular or indefinite), in units of the
+ * diagonal entries it comes from: an absolute figure would hold up every step where K is tiny. */
 #define EXACTCV_LEAST_CURVATURE 1e-12
+/* The same for one coefficient, whose diagonal entry is its curvature. */
+#define EXACTCV_LEAST_DIAGONAL 1e-300
 
 /* A working set {i, j} (-1: nobody), the violation of the KKT conditions, the largest slope of
  * those that can grow and the smallest of those that can shrink. */
@@ -108,8 +111,9 @@ static ptrdiff_t exactcv_second_of_pair(const double *x, const double *e, const 
 #define EXACTCV_ROW(i, k, from)                                                                  \
     {                                                                                            \
         const double at = x[i], low = lower[i], rise = top - e[i];                               \
-        const double bend = own + diagonal[i] - 2.0 * row[i];                                    \
-        const double gain = rise * rise / EXACTCV_MAX(bend, EXACTCV_LEAST_CURVATURE);            \
+        const double both = own + diagonal[i], bend = both - 2.0 * row[i];                       \
+        const double least = EXACTCV_LEAST_CURVATURE * both + EXACTCV_LEAST_DIAGONAL;            \
+        const double gain = rise * rise / EXACTCV_MAX(bend, least);                              \
         const double shrinks = at > low ? gain : -1.0;                                           \
         const double value = rise > 0.0 ? shrinks : -1.0;                                        \
         EXACTCV_KEEP(best, met, value, from, k)                                                  \
@@ -135,7 +139,7 @@ static exactcv_choice_t exactcv_single(const double *x, const double *e, const d
         const double at = x[i], slope = e[i], low = lower[i], high = upper[i], fall = -slope;    \
         const double up = at < high ? slope : 0.0, down = at > low ? fall : 0.0;                 \
         const double size = EXACTCV_MAX(up, down);                                               \
-        const double gain = size * size / EXACTCV_MAX(curvature[i], EXACTCV_LEAST_CURVATURE);    \
+        const double gain = size * size / EXACTCV_MAX(curvature[i], EXACTCV_LEAST_DIAGONAL);     \
         const double value = size > 0.0 ? gain : -1.0;                                           \
         violation[k] = EXACTCV_MAX(size, violation[k]);                                          \
         EXACTCV_KEEP(best, met, value, from, k)                                                  \

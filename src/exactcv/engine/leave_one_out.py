@@ -20,6 +20,7 @@ from .. import tolerances
 from .._core._leave_out import LeaveOut, Outcome
 from ..judge import ledger as entries
 from ..judge.certificate import implied_accuracy
+from ..judge.intercept import closeness
 from ..judge.ledger import Ledger
 from ..problem.problem import Problem, Task
 from ..runtime.threads import Cancelled
@@ -119,7 +120,7 @@ class LeaveOneOut:
             return full
         knot = full.state[members] // 2
         top, bottom = levels[members, knot], levels[members, knot + 1]
-        slack = tolerances.AT_BOUND * (top - bottom)
+        slack = closeness(levels, problem.diagonal)[members]
         at_top = full.coef[members] >= top - slack
         at_bottom = full.coef[members] <= bottom + slack
         if (at_top | at_bottom).all():

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from .._core.reference.residuals import Scale
 from ..problem.differentiable import DifferentiableLoss
 from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
@@ -52,7 +53,10 @@ def solve_smooth(
     start: FloatArray | None = None,
     cancel: NDArray[np.int32] | None = None,
 ) -> SmoothSolution:
-    """Solve one problem until |c_i / C_i + L_i'(u_i)| <= tol for every row.
+    """Solve one problem until the natural residual of every row is at most tol.
+
+    Near the solution it is tau_i |c_i + C_i L_i'(u_i)| / (1 + tau_i C_i L_i''(u_i)), with the tau_i
+    of ``judge/differentiable.py``.
 
     Parameters
     ----------
@@ -107,9 +111,12 @@ class _Part:
 
     def __init__(self, K: FloatArray, loss: DifferentiableLoss, C: FloatArray, fit_intercept: bool):
         self.K, self.loss, self.C, self.fit_intercept = K, loss, C, fit_intercept
+        self.tau = Scale.of(np.diagonal(K)).stiffness(C)
 
     def violation(self, c: FloatArray, h: FloatArray, b: float) -> float:
-        first = np.abs(c / self.C + self.loss.slope(h + b)).max()
+        u = h + b
+        missed = np.abs(c + self.C * self.loss.slope(u)) * self.tau
+        first = (missed / (1.0 + self.tau * self.C * self.loss.curvature(u))).max()
         if not self.fit_intercept:
             return float(first)
         return float(max(first, abs(c.sum()) / max(np.abs(c).sum(), np.finfo(float).tiny)))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from .._core._active_set import ActiveSet, Status
+from ..judge.intercept import closeness
 from ..problem.problem import Problem
 from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
@@ -27,6 +28,11 @@ StateArray = NDArray[np.int8]
 # Where block steps fail, SMO stops at this violation or after this many steps a row.
 ROUGH = 1e-4
 ROUGH_STEPS = 20
+
+# A path to a C at which coefficients can move decision values by more than START begins lower, and
+# goes up in steps of STRIDE.
+START = 1e3
+STRIDE = 30.0
 
 
 @dataclass
@@ -177,7 +183,7 @@ def initial_states(problem: Problem) -> StateArray:
 def states_of(problem: Problem, C: float, coef: FloatArray) -> StateArray:
     """The place of each row, from its coefficient."""
     levels = problem.loss.coefficient_levels(C * problem.weight)
-    slack = tolerances.AT_BOUND * (levels[:, 0] - levels[:, -1])
+    slack = closeness(levels, problem.diagonal)
     state = np.zeros(problem.n, dtype=np.int8)
     for level in levels.T[:-1]:
         state += coef < level - slack
@@ -190,12 +196,26 @@ def states_of(problem: Problem, C: float, coef: FloatArray) -> StateArray:
 def full_path(problem: Problem, Cs: FloatArray, tracker: Tracker) -> Iterator[Point]:
     """Solutions along rising C for all rows."""
     state = initial_states(problem)
-    levels = problem.loss.coefficient_levels(Cs[0] * problem.weight)
+    below = _approach(problem, float(Cs[0]))
+    levels = problem.loss.coefficient_levels(below[0] * problem.weight)
     coef = np.where(state == 0, levels[:, 0], levels[:, -1])
-    point = Point(float(Cs[0]), state, coef, problem.K @ coef, 0.0)
+    point = Point(float(below[0]), state, coef, problem.K @ coef, 0.0)
+    for C in below[:-1]:
+        point = tracker.move(point, float(C))
     for C in Cs:
         point = tracker.move(point, float(C))
         yield point
+
+
+def _approach(problem: Problem, C: float) -> FloatArray:
+    """Where to start on the way to C, and over which steps.
+
+    The first point has every coefficient at its bound.  From far above the C at which bounds cease
+    to matter, most of its digits would be lost on the way.
+    """
+    most = C * float(problem.weight.max()) * float(np.abs(problem.diagonal).max())
+    steps = max(0, int(np.ceil(np.log(most / START) / np.log(STRIDE)))) if most > 0.0 else 0
+    return np.asarray(C * STRIDE ** -np.arange(steps, -1.0, -1.0))
 
 
 def rising(Cs: FloatArray) -> IntArray:

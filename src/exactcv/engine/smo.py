@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from .. import tolerances
 from .._core import _smo
 from .._core._rows import RowCache
 from ..exceptions import InputError
-from ..judge.intercept import canonical_intercept
+from ..judge.intercept import canonical_intercept, closeness
+from ..judge.piecewise_linear import PiecewiseLinearJudge
 from ..problem.losses import PiecewiseLinear
 from ..problem.problem import Problem
 from ..runtime.threads import Cancelled
@@ -86,6 +86,8 @@ class _Box:
     target: FloatArray
     lower: FloatArray
     upper: FloatArray
+    near: FloatArray
+    judge: PiecewiseLinearJudge
     fit_intercept: bool
 
     def errors(self, c: FloatArray) -> FloatArray:
@@ -112,30 +114,16 @@ class _Box:
         e[new] = self.target[new] - products
         return e
 
-    def wanted(self, c: FloatArray, e: FloatArray) -> tuple[float, float]:
-        """The intercept is wanted at least the first by those that can grow, at most the second."""
-        top = float(np.max(e[c < self.upper], initial=-np.inf))
-        bottom = float(np.min(e[c > self.lower], initial=np.inf))
-        return (top, bottom) if self.fit_intercept else (max(top, 0.0), min(bottom, 0.0))
-
-    def middle(self, c: FloatArray, e: FloatArray) -> float:
-        top, bottom = self.wanted(c, e)
-        if not (self.fit_intercept and np.isfinite(top) and np.isfinite(bottom)):
-            return 0.0 if not self.fit_intercept else (top if np.isfinite(top) else bottom)
-        return 0.5 * (top + bottom)
-
     def quality(self, c: FloatArray, e: FloatArray) -> float:
-        """The larger of the KKT violation and the duality gap, each relative to its scale.
+        """The larger of the KKT violation and the relative duality gap, as the judge sees them.
 
-        With v = u - t = b - e the gap is the sum of (c - lower) v+ + (upper - c) v-.
+        What rounding alone can account for counts as nothing.
         """
-        top, bottom = self.wanted(c, e)
-        v = self.middle(c, e) - e
-        gap = ((c - self.lower) * np.maximum(v, 0) + (self.upper - c) * np.maximum(-v, 0)).sum()
-        # At the optimum P = D, and D = t'c - 1/2 c'Kc takes no loss to compute.
-        dual = 0.5 * c @ (self.target + e)
-        violation = max(top - bottom, 0.0) / max(1.0, float(np.abs(v + self.target).max()))
-        return float(max(violation, gap / max(abs(dual + gap), np.finfo(float).tiny)))
+        h, one = np.ascontiguousarray((self.target - e)[None]), np.ones(1)
+        b = self.judge.intercepts(h, c[None], one)
+        kkt, gap, primal, floor = self.judge.figures(h, c[None], b, one)[0]
+        worst = max(kkt, gap / max(abs(primal), np.finfo(float).tiny))
+        return float(worst) if worst > floor else 0.0
 
 
 def solve(
@@ -196,14 +184,17 @@ def solve(
     rows = np.ascontiguousarray(everyone[C[everyone] > 0])
     levels = loss.coefficient_levels(C)
     source = as_rows(K)
+    part, diagonal = PiecewiseLinear(loss.knots[rows], loss.slopes[rows]), source.diagonal[rows]
     box = _Box(
         source=source,
         cache=source.open(rows),
         rows=rows,
-        diagonal=source.diagonal[rows],
+        diagonal=diagonal,
         target=loss.knots[rows, 0],
         lower=levels[rows, 1].copy(),
         upper=levels[rows, 0].copy(),
+        near=closeness(levels[rows], diagonal),
+        judge=PiecewiseLinearJudge.of(part, C[rows], fit_intercept, diagonal),
         fit_intercept=fit_intercept,
     )
     c = np.zeros(len(rows)) if start is None else _checked(box, start)
@@ -216,7 +207,8 @@ def solve(
     c, e, iterations, converged = walk(box, c, e, tol, max_iter, flag, shrink)
     coef, errors, h = np.zeros((3, len(C)))
     coef[rows], errors[rows], h[rows] = c, e, box.target - e
-    b = canonical_intercept(h, coef, levels, loss, rows) if fit_intercept else 0.0
+    near = closeness(levels, source.diagonal)
+    b = canonical_intercept(h, coef, levels, loss, rows, near) if fit_intercept else 0.0
     return Solution(coef, b, iterations, converged, errors, box.cache.evaluations)
 
 
@@ -365,7 +357,7 @@ def _newton(
     right = np.zeros(size + border)
     right[:size] = e[free]
     if border:
-        scale = max(1.0, float(np.abs(box.diagonal[free]).max()))
+        scale = float(np.abs(box.diagonal[free]).max()) or 1.0
         A[:size, size] = A[size, :size] = scale
         right[size] = -scale * c.sum()
     answer: FloatArray = np.linalg.lstsq(A, right, rcond=None)[0].astype(float)
@@ -421,9 +413,8 @@ def _advance(box: _Box, c: FloatArray, free: IntArray, step: FloatArray) -> tupl
 
 def _snap(box: _Box, c: FloatArray, e: FloatArray, tol: float) -> tuple[FloatArray, FloatArray]:
     """Put coefficients that are at a bound but for rounding on it, if that does no harm."""
-    near = tolerances.AT_BOUND * (box.upper - box.lower)
-    snapped = np.where(c - box.lower <= near, box.lower, c)
-    snapped = np.where(box.upper - c <= near, box.upper, snapped)
+    snapped = np.where(c - box.lower <= box.near, box.lower, c)
+    snapped = np.where(box.upper - c <= box.near, box.upper, snapped)
     if np.array_equal(snapped, c):
         return c, e
     snapped, new_e = _subspace(box, snapped, box.errors(snapped))

@@ -1,41 +1,13 @@
-"""The judge: is this the solution of that problem?
+"""The judge: is this the solution of that problem, and what follows from it?
 
-    min over f, b   1/2 ||f||^2 + sum_i C_i L_i(u_i),      u_i = f(x_i) + b,
+The judge of each kind of loss has a file of its own: ``piecewise_linear.py`` (which derives what
+the figures mean), ``differentiable.py``, ``squared.py`` and ``smooth_svm.py``.  Each gives two
+figures from the problem, the coefficients and the intercept alone: **kkt**, the largest violation
+of the conditions of optimality, and **gap**, a duality gap with
 
-over the training rows (C_i > 0 and not left out) is solved by f = sum_i c_i K(., x_i) and b if and
-only if, with u = K c + b and s_i = -c_i / C_i,
+    ||f - f*|| <= sqrt(2 gap)
 
-    (1) s_i is a slope (subgradient) of L_i at u_i for every training row,
-    (2) sum_i c_i = 0                                  (if there is an intercept; else b = 0),
-    (3) c_i = 0 for every row that takes no part.
-
-Nothing here knows how c and b were found.  Two figures come out.
-
-**kkt**, the largest violation of the conditions:
-
-- of (1): the natural residual |u_i - prox(u_i + s_i)|, divided by max(1, max |u|), where
-  prox(z) = argmin over u of 1/2 (u - z)^2 + L_i(u).  It is zero if and only if (1) holds, since
-  u = prox(u + s) says exactly that s is a subgradient at u.  With knots t_k and slopes s_k
-
-      prox(z) = min(z - s_0, max(t_1, min(z - s_1, max(t_2, ... z - s_m)))).
-
-  Besides, how far s_i lies outside [s_0, s_m], undivided;
-- of (2): |sum c| / (sum |c| + e), or |b|.  The coefficients themselves measure their sum: C would
-  be too lax where all of them are far below it.  e = 2.2e-16 sum C_i keeps 0 / 0 at bay;
-- of (3): |c_i| / max C.
-
-**gap**, the duality gap, relative to the primal objective.  Let D(c) = -1/2 c' K c -
-sum_i C_i L*_i(s_i) be the dual objective.  Then
-
-    P - D = c' K c + sum_i C_i [L_i(u_i) + L*_i(s_i)]
-          = sum_i C_i [L_i(u_i) + L*_i(s_i) - s_i u_i]
-
-because sum_i C_i s_i u_i = -c' (K c + b 1) = -c' K c when sum c = 0 (or b = 0).  Each bracket is
-nonnegative by the Fenchel-Young inequality and is computed without cancellation; for one knot and
-v = u - t it is  max((C s_0 + c) v, (C s_1 + c) v).  Coefficients outside their box, for which L* is
-infinite, are brought into it for this figure: ``kkt`` reports them.
-
-A number that is not finite makes both infinite.
+for the reported f and the optimum f*.  Here is what is made of them.
 """
 
 from __future__ import annotations
@@ -48,16 +20,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .. import tolerances
-from .._core import _residuals
-from .._core.reference import residuals as reference
 from ..exceptions import NotExactWarning
 from ..problem.differentiable import DifferentiableLoss, SquaredLoss
 from ..problem.losses import PiecewiseLinear
-from ..problem.problem import Problem, row_weights
+from ..problem.problem import Problem
 from ..types import BoolArray, FloatArray, IntArray
 from .differentiable import DifferentiableJudge
-from .intercept import canonical_intercept
+from .piecewise_linear import PiecewiseLinearJudge
 from .smooth_svm import SmoothSVMJudge
 from .squared import SquaredJudge
 
@@ -181,9 +150,8 @@ class Judge(Protocol):
     ``own``, where given, names one more row that each solution leaves out (-1 for none).
     """
 
-    @property
-    def weight_max(self) -> float:
-        """The largest row weight."""
+    def astray(self, coef: FloatArray, rows: IntArray, C: float) -> FloatArray:
+        """The KKT violation of rows that have a coefficient though they take no part."""
         ...
 
     def intercepts(
@@ -200,83 +168,12 @@ class Judge(Protocol):
         C: FloatArray,
         own: IntArray | None = None,
     ) -> FloatArray:
-        """KKT violation, absolute duality gap and primal objective: shape (B, 3)."""
+        """KKT violation, absolute duality gap, primal objective and floor: shape (B, 4).
+
+        The floor is what rounding in K c alone may make of the first, and of the second relative to
+        the third: trying harder is no use below it.
+        """
         ...
-
-
-@dataclass(frozen=True)
-class PiecewiseLinearJudge:
-    """The judge for piecewise-linear losses.
-
-    ``weight`` is zero for rows that take no part; C_i = C weight_i.  ``table`` (one-knot losses
-    only) stacks knot, slopes, weight and 1 / weight, with zeros for rows that take no part.
-    """
-
-    loss: PiecewiseLinear
-    weight: FloatArray
-    fit_intercept: bool
-    table: FloatArray | None
-    weight_max: float
-    weight_sum: float
-
-    @classmethod
-    def of(
-        cls,
-        loss: PiecewiseLinear,
-        weight: FloatArray,
-        fit_intercept: bool,
-        left_out: IntArray | None = None,
-    ) -> PiecewiseLinearJudge:
-        weight = weight.copy()
-        if left_out is not None:
-            weight[left_out] = 0.0
-        used = weight > 0
-        table = None
-        if loss.n_knots == 1:
-            table = np.zeros((5, len(weight)))
-            table[0], table[3] = loss.knots[:, 0], weight
-            np.copyto(table[1:3], loss.slopes.T, where=used)
-            np.divide(1.0, weight, out=table[4], where=used)
-        largest, total = float(weight.max(initial=0.0)), float(weight.sum())
-        return cls(loss, weight, fit_intercept, table, largest, total)
-
-    def intercepts(
-        self, h: FloatArray, coef: FloatArray, C: FloatArray, own: IntArray | None = None
-    ) -> FloatArray:
-        """What the rule of ``intercept.py`` picks."""
-        out = np.zeros(len(coef))
-        if not self.fit_intercept:
-            return out
-        if own is None:
-            own = np.full(len(coef), -1, dtype=np.intp)
-        if self.table is not None:
-            _residuals.intercepts(h, coef, C, self.table, own, tolerances.AT_BOUND, out)
-            return out
-        for k, box in enumerate(C[:, None] * row_weights(self.weight, len(C), own)):
-            levels = self.loss.coefficient_levels(box)
-            out[k] = canonical_intercept(h[k], coef[k], levels, self.loss, box > 0)
-        return out
-
-    def figures(
-        self,
-        h: FloatArray,
-        coef: FloatArray,
-        intercept: FloatArray,
-        C: FloatArray,
-        own: IntArray | None = None,
-    ) -> FloatArray:
-        """KKT violation, absolute duality gap and primal objective of each solution."""
-        out = np.empty((len(coef), 3))
-        if own is None:
-            own = np.full(len(coef), -1, dtype=np.intp)
-        if self.table is not None:
-            totals = self.weight_max, self.weight_sum, self.fit_intercept
-            _residuals.judge(h, coef, intercept, C, self.table, own, *totals, out)
-            return out
-        for k, box in enumerate(C[:, None] * row_weights(self.weight, len(C), own)):
-            found = reference.tally(h[k], coef[k], intercept[k], box, self.loss, self.fit_intercept)
-            out[k] = found
-        return out
 
 
 def judge_for(problem: Problem, left_out: IntArray | None = None) -> Judge:
@@ -288,7 +185,9 @@ def judge_for(problem: Problem, left_out: IntArray | None = None) -> Judge:
         kind = DifferentiableJudge
     elif isinstance(problem.loss, SquaredLoss):
         kind = SquaredJudge
-    judge: Judge = kind.of(problem.loss, problem.weight, problem.fit_intercept, left_out)
+    judge: Judge = kind.of(
+        problem.loss, problem.weight, problem.fit_intercept, problem.diagonal, left_out
+    )
     return judge
 
 
@@ -337,7 +236,8 @@ def residuals(
     """
     coef = np.ascontiguousarray(coef, dtype=float)
     h = np.ascontiguousarray(coef @ K)  # K is symmetric; the ledger multiplies in this order too
-    judge = PiecewiseLinearJudge.of(loss, np.asarray(C, dtype=float), fit_intercept, left_out)
+    weight, diagonal = np.asarray(C, dtype=float), np.diagonal(K)
+    judge = PiecewiseLinearJudge.of(loss, weight, fit_intercept, diagonal, left_out)
     out = judge.figures(h[None], coef[None], np.array([intercept]), np.ones(1))
     return float(out[0, 0]), float(relative_gap(out[0, 1], out[0, 2]))
 

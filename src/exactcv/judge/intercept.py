@@ -9,6 +9,9 @@ level's segment, t_k <= h_i + b <= t_{k+1}.  So
 The rule is the midpoint, as in LIBSVM.  If any coefficient is strictly inside, the interval is a
 point up to rounding, and its midpoint is the b with the least violation.  If one side has no limit
 (all training rows of one class), the rule is the end that exists.
+
+A coefficient counts as being at a level if it is there but for `closeness`: a small share of its
+box, and no more than would move any decision value by as little.
 """
 
 from __future__ import annotations
@@ -20,7 +23,29 @@ from .. import tolerances
 from ..problem.losses import PiecewiseLinear
 from ..types import FloatArray
 
-__all__ = ["canonical_intercept", "intercept_limits"]
+__all__ = ["canonical_intercept", "closeness", "doubt", "intercept_limits"]
+
+# What is called a bound is in doubt from this many roundings of sum |c| to so many times AT_BOUND.
+BALANCE, DOUBT = 32.0, 100.0
+
+
+def closeness(levels: FloatArray, diagonal: FloatArray, unit: float = 1.0) -> FloatArray:
+    """How close to a level a coefficient is taken to be there, row by row.
+
+    AT_BOUND / tau_i, with the tau_i of ``piecewise_linear.py``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> closeness(np.array([[0.5, 0.0], [1e12, 0.0]]), np.ones(2))
+    array([5.e-10, 1.e-09])
+    """
+    root = np.sqrt(np.maximum(diagonal, 0.0))
+    stiff = root * root.max(initial=0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(
+            tolerances.AT_BOUND * np.minimum(levels[:, 0] - levels[:, -1], unit / stiff)
+        )
 
 
 def intercept_limits(
@@ -29,6 +54,7 @@ def intercept_limits(
     levels: FloatArray,
     loss: PiecewiseLinear,
     train: NDArray[np.bool_] | NDArray[np.intp],
+    near: FloatArray | None = None,
 ) -> tuple[float, float]:
     """The ends (low, high) of the interval; low > high by rounding if it is a point.
 
@@ -43,9 +69,11 @@ def intercept_limits(
     loss : PiecewiseLinear
     train : ndarray
         Mask or indices of the rows that take part (those with C_i > 0 and not left out).
+    near : ndarray of shape (n,), optional
+        See `closeness`; if not given, by the share of the box alone.
     """
     h, c, levels = h[train], coef[train], levels[train]
-    near = tolerances.AT_BOUND * (levels[:, 0] - levels[:, -1])
+    near = tolerances.AT_BOUND * (levels[:, 0] - levels[:, -1]) if near is None else near[train]
     # Knot k limits b from below if c has left level k - 1 for good, from above if not yet level k.
     left_behind = c[:, None] < (levels[:, :-1] - near[:, None])
     ahead = c[:, None] > (levels[:, 1:] + near[:, None])
@@ -61,6 +89,7 @@ def canonical_intercept(
     levels: FloatArray,
     loss: PiecewiseLinear,
     train: NDArray[np.bool_] | NDArray[np.intp],
+    near: FloatArray | None = None,
 ) -> float:
     """The midpoint of the optimal intercepts; parameters as in `intercept_limits`.
 
@@ -73,7 +102,43 @@ def canonical_intercept(
     >>> canonical_intercept(np.zeros(3), np.array([0.5, 0.5, -1.0]), levels, hinge(y), np.arange(3))
     1.0
     """
-    low, high = intercept_limits(h, coef, levels, loss, train)
+    return _middle(*intercept_limits(h, coef, levels, loss, train, near))
+
+
+def _middle(low: float, high: float) -> float:
     if not np.isfinite(low):
         return high if np.isfinite(high) else 0.0
     return 0.5 * (low + high) if np.isfinite(high) else low
+
+
+def doubt(
+    h: FloatArray,
+    coef: FloatArray,
+    intercept: float,
+    levels: FloatArray,
+    loss: PiecewiseLinear,
+    train: NDArray[np.bool_],
+    near: FloatArray,
+) -> float:
+    """How far b may be from what the rule picks, though all conditions hold to a tolerance.
+
+    A coefficient clearly inside its box leaves no choice.  Where there is none, a coefficient that
+    is not quite at a bound decides whether b is a point or an interval.  It is in doubt from what
+    rounding does to sum c (that of the largest coefficients, which may be more than the whole box
+    of a light row) to a multiple of its `closeness`: the rule must pick the same b either way.  And
+    if the sum itself misses by more than rounding, or the whole of some row is no more than
+    rounding, others have yet to take that up, and b is anywhere in the interval.
+    """
+    blur = BALANCE * 0.5 * np.finfo(float).eps * float(np.abs(coef).sum())
+    kept = np.clip(coef, levels[:, -1], levels[:, 0])
+    off = abs(float(kept[train].sum()))
+    inside = np.minimum(kept - levels[:, -1], levels[:, 0] - kept)[train].max(initial=0.0)
+    widest = float((levels[:, 0] - levels[:, -1])[train].max(initial=0.0))
+    if inside > DOUBT * tolerances.AT_BOUND * widest + blur + off:
+        return 0.0
+    strict = intercept_limits(h, coef, levels, loss, train, np.full(len(h), blur))
+    lax = intercept_limits(h, coef, levels, loss, train, near * DOUBT + blur)
+    lightest = float((levels[:, 0] - levels[:, -1])[train].min(initial=np.inf))
+    open_ = off > blur or lightest <= blur
+    picked = lax if open_ else (_middle(*strict), _middle(*lax))
+    return max(abs(b - intercept) for b in picked)

@@ -107,7 +107,9 @@ class Ledger:
         *,
         within: float | None = None,
     ) -> NDArray[np.bool_]:
-        """Enter full-data solutions; returns which of them meet the tolerance.
+        """Enter full-data solutions; returns which of them need not be tried again.
+
+        Those are the ones that meet the tolerance, or miss it by no more than rounding explains.
 
         An entry that is there already is replaced only by a better one, here and in `solved`.
 
@@ -140,7 +142,7 @@ class Ledger:
         *,
         within: float | None = None,
     ) -> NDArray[np.bool_]:
-        """Enter solutions (one a row of coef); returns which of them meet the tolerance.
+        """Enter solutions (one a row of coef); returns which of them need not be tried again.
 
         Parameters
         ----------
@@ -282,7 +284,7 @@ class Ledger:
             return
         rows, last = self._own[folds], len(self.task.folds)
         # The left-out row must have had no coefficient; a method that errs here is found out.
-        taken = np.abs(self.coef[l, rows]) / (self.task.grid.Cs[l] * self._judge.weight_max)
+        taken = self._judge.astray(self.coef[l, rows], rows, float(self.task.grid.Cs[l]))
         self.kkt[l, folds] = np.maximum(self.kkt[l, last], taken)
         self.gap[l, folds] = self.gap[l, last]
         self.gap_abs[l, folds] = self.gap_abs[l, last]
@@ -304,7 +306,7 @@ class Ledger:
         base, columns = self.coef[l], self._buffer("columns", n, np.intp)
         count = _residuals.touched_columns(coef, base, own, self._buffer("mark", n), columns)
         touched, b = columns[:count], self._given(intercept)
-        values, out = np.empty(block), np.empty((block, 3))
+        values, out = np.empty(block), np.empty((block, 4))
         # A few folds at a time, so that their K c stay in the processor's cache.
         for start in range(0, block, CACHED_FOLDS):
             part = slice(start, start + CACHED_FOLDS)
@@ -404,9 +406,9 @@ class Ledger:
         self.gap_abs[l, columns] = out[:, 1]
 
     def _meets(self, out: FloatArray, within: float | None) -> NDArray[np.bool_]:
-        """Which solutions meet the tolerance."""
-        tol = self.task.tol if within is None else within
-        return np.asarray((out[:, 0] <= tol) & (relative_gap(out[:, 1], out[:, 2]) <= tol))
+        """Which solutions meet the tolerance, or miss it by rounding alone."""
+        limit = np.maximum(self.task.tol if within is None else within, out[:, 3])
+        return np.asarray((out[:, 0] <= limit) & (relative_gap(out[:, 1], out[:, 2]) <= limit))
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

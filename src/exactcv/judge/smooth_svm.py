@@ -46,9 +46,9 @@ class SmoothSVMJudge:
             weight[left_out] = 0.0
         return cls(problem.K, problem.y, problem.features, weight, problem.fit_intercept)
 
-    @property
-    def weight_max(self) -> float:
-        return float(self.weight.max(initial=0.0))
+    def astray(self, coef: FloatArray, rows: IntArray, C: float) -> FloatArray:
+        """What such coefficients add to the gradient."""
+        return np.abs(coef)
 
     def intercepts(
         self, h: FloatArray, coef: FloatArray, C: FloatArray, own: IntArray | None = None
@@ -75,7 +75,7 @@ class SmoothSVMJudge:
         C: FloatArray,
         own: IntArray | None = None,
     ) -> FloatArray:
-        """KKT violation, absolute gap and the objective of each solution."""
+        """KKT violation, absolute gap, objective and floor of each solution."""
         weight = row_weights(self.weight, len(h), own)
         e, slack = self._pull(h, intercept, C, weight)
         used = weight > 0
@@ -91,7 +91,7 @@ class SmoothSVMJudge:
         to_b = intercept - (e.sum(axis=1) if self.fit_intercept else 0.0)
         square = np.einsum("ij,ij->i", g, g) + to_b**2 + astray
         ridge = ridge + intercept**2
-        out = np.empty((len(h), 3))
+        out = np.zeros((len(h), 4))
         out[:, 0] = np.sqrt(square / np.maximum(1.0, ridge))
         out[:, 1] = 0.5 * square
         out[:, 2] = 0.5 * ridge + C * (weight * np.maximum(slack, 0.0) ** 2).sum(axis=1)

@@ -2,8 +2,10 @@
 
     (1) c_i = C_i (y_i - u_i) on training rows, (2) sum c = 0 (or b = 0), (3) c_i = 0 elsewhere.
 
-**kkt** is the largest of |u_i - y_i + c_i / C_i| / max(1, max |u|), |sum c| / sum |c| (or |b|) and
-|c_i| / max C.  The duality **gap** is sum_i C_i / 2 (u_i - y_i + c_i / C_i)^2.
+**kkt** is the largest of |u_i - y_i + c_i / C_i| / max |y|, |sum c| / sum |c| (or |b|), tau_i |c_i|
+of rows that take no part, and the rounding of u (``piecewise_linear.py`` says why).  The duality
+**gap** is sum_i C_i / 2 (u_i - y_i + c_i / C_i)^2, plus what rows that take no part, the sum of c
+and rounding could add to it.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._core.reference.residuals import ROUNDING, Scale, reported_gap
 from ..problem.differentiable import SquaredLoss
 from ..problem.problem import row_weights
 from ..types import FloatArray, IntArray
@@ -26,6 +29,7 @@ class SquaredJudge:
     y: FloatArray
     weight: FloatArray
     fit_intercept: bool
+    scale: Scale
 
     @classmethod
     def of(
@@ -33,16 +37,19 @@ class SquaredJudge:
         loss: SquaredLoss,
         weight: FloatArray,
         fit_intercept: bool,
+        diagonal: FloatArray,
         left_out: IntArray | None = None,
     ) -> SquaredJudge:
         weight = weight.copy()
         if left_out is not None:
             weight[left_out] = 0.0
-        return cls(loss.y, weight, fit_intercept)
+        unit = float(np.abs(loss.y).max(initial=0.0))
+        return cls(loss.y, weight, fit_intercept, Scale.of(diagonal, unit))
 
-    @property
-    def weight_max(self) -> float:
-        return float(self.weight.max(initial=0.0))
+    def astray(self, coef: FloatArray, rows: IntArray, C: float) -> FloatArray:
+        """tau_i |c_i| of rows that take no part."""
+        stiff = self.scale.root[rows] * self.scale.widest / self.scale.unit
+        return np.asarray(np.abs(coef) * np.maximum(stiff, 1.0 / (C * self.weight.max())))
 
     def intercepts(
         self, h: FloatArray, coef: FloatArray, C: FloatArray, own: IntArray | None = None
@@ -61,23 +68,25 @@ class SquaredJudge:
         C: FloatArray,
         own: IntArray | None = None,
     ) -> FloatArray:
-        """KKT violation, absolute duality gap and primal objective of each solution."""
+        """KKT violation, absolute duality gap, primal objective and floor of each solution."""
         weight = row_weights(self.weight, len(h), own)
         used, box = weight > 0, C[:, None] * weight
         u = h + intercept[:, None]
+        scale, size = self.scale, np.abs(coef).sum(axis=1)
+        stray, off, rounding = scale.charges(coef, np.where(used, coef, 0.0), self.fit_intercept)
+        noise = rounding * scale.widest
         miss = np.divide(coef, box, out=np.zeros_like(coef), where=used)
-        miss = np.where(used, u - self.y + miss, 0.0)
-        kkt = np.abs(miss).max(axis=1) / np.maximum(1.0, np.abs(u).max(axis=1))
-        if self.fit_intercept:
-            total = np.abs(coef).sum(axis=1) + np.finfo(float).eps * box.sum(axis=1)
-            kkt = np.maximum(kkt, np.abs(coef.sum(axis=1)) / total)
-        else:
-            kkt = np.maximum(kkt, np.abs(intercept))
-        astray = np.where(used, 0.0, np.abs(coef)).max(axis=1) / (C * self.weight_max)
-        out = np.empty((len(h), 3))
-        out[:, 0] = np.maximum(kkt, astray)
-        out[:, 1] = 0.5 * (box * miss**2).sum(axis=1)
-        fitted = np.einsum("ij,ij->i", coef, h)
-        out[:, 2] = 0.5 * fitted + 0.5 * (box * (self.y - u) ** 2).sum(axis=1)
+        miss = np.where(used, u - self.y + miss, scale.stiffness(box) * coef)
+        largest = np.maximum(scale.unit, np.where(used, np.abs(u), 0.0).max(axis=1))
+        kkt = np.maximum(np.abs(miss).max(axis=1) / scale.unit, noise / largest)
+        kkt = np.maximum(kkt, off / np.where(size > 0, size, 1.0))
+        kkt = kkt if self.fit_intercept else np.maximum(kkt, np.abs(intercept))
+        norm = np.maximum(np.einsum("ij,ij->i", coef, h), 0.0)
+        gap = 0.5 * (box * (np.abs(miss) + noise[:, None]) ** 2).sum(axis=1) + 0.5 * stray**2
+        out = np.empty((len(h), 4))
+        out[:, 3] = ROUNDING * noise / scale.unit
+        out[:, 0] = kkt
+        out[:, 1] = reported_gap(gap, stray, off * (scale.unit + largest))
+        out[:, 2] = 0.5 * norm + 0.5 * (box * (self.y - u) ** 2).sum(axis=1)
         out[~np.isfinite(out).all(axis=1), :2] = np.inf
         return out

@@ -6,26 +6,75 @@ with more than one knot.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import tolerances
 from ...problem.losses import PiecewiseLinear
 from ...types import FloatArray, IntArray
 
-__all__ = ["Tally", "gradient", "nearby_values", "smo_steps", "tally", "touched_columns"]
+__all__ = [
+    "Scale",
+    "Tally",
+    "gradient",
+    "nearby_values",
+    "reported_gap",
+    "smo_steps",
+    "tally",
+    "touched_columns",
+]
 
-LEAST_CURVATURE = 1e-12
-EPSILON = float(np.finfo(float).eps)
+LEAST_CURVATURE, LEAST_DIAGONAL = 1e-12, 1e-300
+ROUNDOFF = 0.5 * float(np.finfo(float).eps)
+# The floor of the figures in units of the rounding of u: the gap has four times as much.
+ROUNDING = 8.0
+# Rows this close to a knot, in units of the largest, may be on either side of it.
+NEAR = 1e-6
 
 
 class Tally(NamedTuple):
-    """The three figures of one solution: violation, absolute gap, primal objective."""
+    """The figures of one solution: violation, absolute gap, primal objective, and what rounding
+    alone may make of the violation and of the relative gap."""
 
     kkt: float
     gap: float
     primal: float
+    floor: float
+
+
+class Scale(NamedTuple):
+    """What violations are measured by: sqrt(K_ii) of each row, the largest of them, and the unit of
+    decision values (for piecewise-linear losses the largest knot)."""
+
+    root: FloatArray
+    widest: float
+    unit: float
+
+    @classmethod
+    def of(cls, diagonal: FloatArray, unit: float = 1.0) -> Scale:
+        root = np.sqrt(np.maximum(diagonal, 0.0))
+        return cls(root, float(root.max(initial=0.0)), unit or 1.0)
+
+    def stiffness(self, C: FloatArray) -> FloatArray:
+        """tau_i of ``piecewise_linear.py``; rows that take no part count as the heaviest."""
+        heaviest = C.max(axis=-1, initial=0.0, keepdims=True)
+        own = np.where(C > 0, C, np.where(heaviest > 0, heaviest, 1.0))
+        return np.asarray(np.maximum(self.root * self.widest, self.unit / own))
+
+    def charges(
+        self, coef: FloatArray, inside: FloatArray, fit_intercept: bool
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """stray, |sum c~| (0 without an intercept) and the rounding of u_i in units of root_i."""
+        off = np.abs(inside.sum(axis=-1)) if fit_intercept else np.zeros(coef.shape[:-1])
+        stray = (np.abs(coef - inside) * self.root).sum(axis=-1) + off * self.widest
+        return stray, off, ROUNDOFF * (self.root * np.abs(coef)).sum(axis=-1)
+
+
+def reported_gap(gap: Any, stray: Any, moved: Any) -> FloatArray:
+    """1/2 (stray + sqrt(2 g))^2, ``moved`` what balancing the sum adds to g."""
+    return np.asarray(0.5 * (stray + np.sqrt(2.0 * np.maximum(gap + moved, 0.0))) ** 2)
 
 
 def tally(
@@ -35,53 +84,123 @@ def tally(
     C: FloatArray,
     loss: PiecewiseLinear,
     fit_intercept: bool,
+    scale: Scale,
 ) -> Tally:
     """Judge one solution; h = K coef, and C is zero for rows that take no part.
 
-    The natural residual is |v| for v the nested clip  u - prox(u + s), with
-    prox(z) = min(z - s_0, max(t_1, min(z - s_1, max(t_2, ... z - s_m)))).
+    ``judge/piecewise_linear.py`` derives all of it.  ``inside`` is c~ but for its sum.
     """
-    train = C > 0
-    knots, slopes, box = loss.knots[train], loss.slopes[train], C[train]
-    u, c = h[train] + intercept, coef[train]
-    s = -c / box
-    last = loss.n_knots
-    prox = u + s - slopes[:, last]
-    for k in range(last - 1, -1, -1):
-        prox = np.minimum(u + s - slopes[:, k], np.maximum(knots[:, k], prox))
-    beyond = np.maximum(slopes[:, 0] - s, s - slopes[:, -1]).max(initial=0.0)
-    values = PiecewiseLinear(knots, slopes).value(u)
-    primal = float(0.5 * coef @ h + box @ values)
-    gap = float((box * fenchel_young(u, s, knots, slopes)).sum())
-    violations = [
-        np.abs(u - prox).max(initial=0.0) / max(1.0, np.abs(u).max(initial=0.0)),
-        beyond,
-        np.abs(coef[~train]).max(initial=0.0) / box.max(),
-        abs(coef.sum()) / (np.abs(coef).sum() + EPSILON * box.sum())
-        if fit_intercept
-        else abs(intercept),
-    ]
-    kkt = float(max(violations))
+    levels, tau, unit = loss.coefficient_levels(C), scale.stiffness(C), scale.unit
+    inside = np.clip(coef, levels[:, -1], levels[:, 0])
+    u = h + intercept
+    stray, off, rounding = map(float, scale.charges(coef, inside, fit_intercept))
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = float(np.sqrt(max(float(coef @ h), 0.0)))
+        away = np.abs(u[:, None] - loss.knots).min(axis=1)
+        kkt = max(
+            float(np.abs(_natural_residual(u, coef, levels, loss, tau)).max(initial=0.0)) / unit,
+            rounding * float(np.where(away <= unit, scale.root, 0.0).max(initial=0.0)) / unit,
+            off / float(np.abs(coef).sum()) if off > 0 else 0.0,
+            0.0 if fit_intercept else abs(intercept),
+        )
+        point = _scaled_up if is_hinge(loss) else _as_reported
+        noise = rounding * scale.widest
+        gap, primal = point(u, inside, C, levels, tau, loss, noise, norm, stray)
+        moved = off * (2.0 * unit + abs(intercept) + norm * scale.widest)
+        gap = float(reported_gap(gap, stray, moved))
     finite = np.isfinite(h).all() and np.isfinite(coef).all() and np.isfinite(intercept)
     if not (finite and np.isfinite([kkt, gap, primal]).all()):
-        return Tally(np.inf, np.inf, primal)
-    return Tally(kkt, gap, primal)
+        return Tally(np.inf, np.inf, primal, 0.0)
+    return Tally(float(kkt), float(gap), primal, ROUNDING * noise / unit)
+
+
+def is_hinge(loss: PiecewiseLinear) -> bool:
+    """Is it max(0, 1 - y u)?"""
+    if loss.n_knots != 1:
+        return False
+    y = loss.knots[:, 0]
+    slopes = np.column_stack([np.where(y > 0, -1.0, 0.0), np.where(y > 0, 0.0, 1.0)])
+    return bool((np.abs(y) == 1.0).all() and np.array_equal(loss.slopes, slopes))
+
+
+def _natural_residual(
+    u: FloatArray, coef: FloatArray, levels: FloatArray, loss: PiecewiseLinear, tau: FloatArray
+) -> FloatArray:
+    """u - prox(u - tau c), prox that of tau C L.
+
+    prox(z) = min(z + tau l_0, max(t_1, min(z + tau l_1, ... z + tau l_m))) with the levels l_k; for
+    rows that take no part all of these are 0, and tau c remains.
+    """
+    prox = tau * (levels[:, -1] - coef)
+    for k in range(loss.n_knots - 1, -1, -1):
+        prox = np.minimum(tau * (levels[:, k] - coef), np.maximum(loss.knots[:, k] - u, prox))
+    return -prox
+
+
+def _as_reported(
+    u: FloatArray,
+    inside: FloatArray,
+    C: FloatArray,
+    levels: FloatArray,
+    tau: FloatArray,
+    loss: PiecewiseLinear,
+    noise: float,
+    norm: float,
+    stray: float,
+) -> tuple[float, float]:
+    """Gap and primal objective of the reported f and b."""
+    unit = float(np.abs(loss.knots).max(initial=0.0)) or 1.0
+    near = (np.abs(u[:, None] - loss.knots) <= NEAR * unit).any(axis=1)
+    here = np.take_along_axis(levels, (u[:, None] > loss.knots).sum(axis=1)[:, None], axis=1)[:, 0]
+    wide = np.where(near, levels[:, 0] - levels[:, -1], np.abs(here - inside))
+    bracket = fenchel_young(u, inside, loss.knots, levels)
+    gap = float(bracket.sum() + noise * wide.sum() + 0.5 * stray**2)
+    return gap, float(0.5 * norm**2 + C @ loss.value(u))
+
+
+def _scaled_up(
+    u: FloatArray,
+    inside: FloatArray,
+    C: FloatArray,
+    levels: FloatArray,
+    tau: FloatArray,
+    loss: PiecewiseLinear,
+    noise: float,
+    norm: float,
+    stray: float,
+) -> tuple[float, float]:
+    """The same of (1 + theta) (f, b), with theta so that no row with room falls a little short."""
+    y = loss.knots[:, 0]
+    u, c = y * u, y * inside
+    over, under = np.maximum(u - 1.0, 0.0), np.maximum(1.0 - u, 0.0)
+    flat = u - 1.0 >= -NEAR
+    open_ = flat & (tau * (C - c) > tolerances.AT_BOUND)
+    lack = float(np.where(open_, under, 0.0).max(initial=0.0)) + noise
+    hard = np.where(open_, 0.0, under)
+    primal = float(0.5 * norm**2 + C @ hard)
+    if not lack < 0.5:
+        return np.inf, primal
+    theta = lack / (1.0 - lack)
+    kept = float(c @ over + (C - c) @ hard)
+    lean = float(np.where(flat, c, 0.0).sum())
+    tilt = float(np.where(open_, 0.0, (C - c) * (1.0 + np.abs(u))).sum())
+    gap = (1.0 + theta) * kept + theta * (2.0 * lean + tilt) + 0.5 * (theta * norm + stray) ** 2
+    return gap, primal
 
 
 def fenchel_young(
-    u: FloatArray, s: FloatArray, knots: FloatArray, slopes: FloatArray
+    u: FloatArray, c: FloatArray, knots: FloatArray, levels: FloatArray
 ) -> FloatArray:
-    """L(u) + L*(s) - s u as a sum of nonnegative terms, s first brought into its box.
+    """C [L(u) + L*(s) - s u] for s = -c / C, as a sum of nonnegative terms; c is in its box.
 
-    With t* a point where s is a slope of L, it is the integral of L' - s from t* to u: segment k
-    adds |s_k - s| times the length of it that lies between t* and u.
+    With t* a point where s is a slope of L, it is the integral of C (L' - s) from t* to u: segment
+    k adds |c - l_k| times the length of it that lies between t* and u.
     """
-    s = np.clip(s, slopes[:, 0], slopes[:, -1])
     total = np.zeros_like(u)
     last = knots.shape[1]
     for k in range(last + 1):
-        above = np.maximum(slopes[:, k] - s, 0.0)  # zero on the first segment
-        below = np.maximum(s - slopes[:, k], 0.0)  # zero on the last segment
+        above = np.maximum(c - levels[:, k], 0.0)  # zero on the first segment
+        below = np.maximum(levels[:, k] - c, 0.0)  # zero on the last segment
         if k > 0:
             end = u if k == last else np.minimum(u, knots[:, k])
             total += above * np.maximum(end - knots[:, k - 1], 0.0)
@@ -130,15 +249,17 @@ def smo_steps(
         if done == max_iter:
             break
         if j >= 0:
-            curvature = diagonal[i] + diagonal[j] - 2.0 * K[rows[i], rows[j]]
+            both = diagonal[i] + diagonal[j]
+            least = LEAST_CURVATURE * both + LEAST_DIAGONAL
+            curvature = max(both - 2.0 * K[rows[i], rows[j]], least)
             room_i, room_j = upper[i] - coef[i], coef[j] - lower[j]
-            step = min((e[i] - e[j]) / max(curvature, LEAST_CURVATURE), room_i, room_j)
+            step = min((e[i] - e[j]) / curvature, room_i, room_j)
             coef[i] = upper[i] if step >= room_i else coef[i] + step
             coef[j] = lower[j] if step >= room_j else coef[j] - step
             e -= step * (K[rows[i], rows] - K[rows[j], rows])
         else:
             old = coef[i]
-            coef[i] = np.clip(old + e[i] / max(diagonal[i], LEAST_CURVATURE), lower[i], upper[i])
+            coef[i] = np.clip(old + e[i] / max(diagonal[i], LEAST_DIAGONAL), lower[i], upper[i])
             e -= (coef[i] - old) * K[rows[i], rows]
     return max_iter, violation, 1
 
@@ -157,7 +278,9 @@ def _choose_pair(
     i = int(np.argmax(grows))
     violation = float(grows[i] - shrinks.min())
     rise = grows[i] - shrinks
-    curvature = np.maximum(diagonal[i] + diagonal - 2.0 * K[rows[i], rows], LEAST_CURVATURE)
+    both = diagonal[i] + diagonal
+    least = LEAST_CURVATURE * both + LEAST_DIAGONAL
+    curvature = np.maximum(both - 2.0 * K[rows[i], rows], least)
     gain = np.where(rise > 0, rise, 0.0) ** 2 / curvature
     return i, int(np.argmax(gain)), violation
 
@@ -173,7 +296,7 @@ def _choose_one(
 ) -> tuple[int, int, float]:
     movable = ((e > 0) & (coef < upper)) | ((e < 0) & (coef > lower))
     size = np.where(movable, np.abs(e), 0.0)
-    gain = size**2 / np.maximum(diagonal, LEAST_CURVATURE)
+    gain = size**2 / np.maximum(diagonal, LEAST_DIAGONAL)
     return int(np.argmax(gain)), -1, float(size.max())
 
 

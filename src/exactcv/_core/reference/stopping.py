@@ -9,7 +9,7 @@ from ...types import FloatArray
 
 __all__ = ["lower_quantile", "pair_steps"]
 
-LEAST_CURVATURE = 1e-12
+LEAST_CURVATURE, LEAST_DIAGONAL = 1e-12, 1e-300
 CHECK_EVERY = 4
 
 
@@ -74,7 +74,7 @@ def _second_step(
 ) -> None:
     """The best step of d_i in the second problem."""
     _, lower, upper, _, _, curvature, share, offset = fixed
-    new = d[i] + g[i] / max(curvature[i], LEAST_CURVATURE)
+    new = d[i] + g[i] / max(curvature[i], LEAST_DIAGONAL)
     move = float(np.clip(new, lower[i], upper[i]) - d[i])
     d[i] += move
     g -= move * (K[i] - share[i] * K[r] - offset[i])
@@ -97,7 +97,8 @@ def _choose(
     grows = np.where(c < upper, e, -np.inf)
     shrinks = np.where(c > lower, e, np.inf)
     i = int(np.argmax(grows))
-    bend = np.maximum(diagonal[i] + diagonal - 2.0 * K[i], LEAST_CURVATURE)
+    both = diagonal[i] + diagonal
+    bend = np.maximum(both - 2.0 * K[i], LEAST_CURVATURE * both + LEAST_DIAGONAL)
     rise = np.maximum(grows[i] - shrinks, 0.0)
     return i, int(np.argmax(rise**2 / bend)), float(grows[i] - shrinks.min())
 
@@ -108,13 +109,14 @@ def _first_step(
     """Raise c_i and lower c_j by the same best step, or move c_i alone."""
     _, lower, upper, diagonal = fixed[:4]
     if j < 0:
-        new = c[i] + e[i] / max(diagonal[i], LEAST_CURVATURE)
+        new = c[i] + e[i] / max(diagonal[i], LEAST_DIAGONAL)
         step = float(np.clip(new, lower[i], upper[i]) - c[i])
         c[i] += step
         e -= step * K[i]
         return
     room_i, room_j = upper[i] - c[i], c[j] - lower[j]
-    bend = max(diagonal[i] + diagonal[j] - 2.0 * K[i, j], LEAST_CURVATURE)
+    both = diagonal[i] + diagonal[j]
+    bend = max(both - 2.0 * K[i, j], LEAST_CURVATURE * both + LEAST_DIAGONAL)
     step = min((e[i] - e[j]) / bend, room_i, room_j)
     # A coefficient that meets its bound is put there exactly.
     c[i] = upper[i] if step >= room_i else c[i] + step
@@ -129,5 +131,5 @@ def _largest_gain(
     movable = ((slope > 0) & (x < upper)) | ((slope < 0) & (x > lower))
     if not movable.any():
         return -1
-    gain = slope**2 / np.maximum(curvature, LEAST_CURVATURE)
+    gain = slope**2 / np.maximum(curvature, LEAST_DIAGONAL)
     return int(np.argmax(np.where(movable, gain, -1.0)))

@@ -1,0 +1,192 @@
+"""The judge for piecewise-linear losses: what the reported (c, b) are worth.
+
+    min over f, b   P(f, b) = 1/2 ||f||^2 + sum_i C_i L_i(u_i),      u_i = f(x_i) + b,
+
+over the training rows (C_i > 0 and not left out) is solved by f = sum_i c_i K(., x_i) and b if and
+only if, with u = K c + b and the box [lo_i, hi_i] of the coefficients (``problem/losses.py``),
+
+    (1) -c_i / C_i is a slope (subgradient) of L_i at u_i for every training row,
+    (2) sum_i c_i = 0                                  (if there is an intercept; else b = 0),
+    (3) c_i = 0 for every row that takes no part       (its box is the point 0).
+
+Nothing here knows how c and b were found.  Two figures come out.
+
+**kkt: the largest violation, on the scale of what it could change.**
+
+- Of (1) and (3) the natural residual  r_i = |u_i - prox(u_i - tau_i c_i)|, prox that of
+  tau_i C_i L_i, in units of t, the largest knot (1 for the hinge).  It is zero if and only if (1)
+  holds.  For one knot t_i it is v_i = u_i - t_i clipped to
+  [tau_i (c_i - hi_i), tau_i (c_i - lo_i)]: a row off its knot is measured by its distance from it,
+  or by how far its coefficient is from the bound where it ought to be, whichever is less, and a
+  coefficient outside its box by how far outside.  Such a distance q counts for
+
+      tau_i q,      tau_i = max( sqrt(K_ii max_k K_kk), t / C_i ):
+
+  what moving c_i by q can do to any u, or its share of the row's own box.  In units of the largest
+  C (as LIBSVM has it) a coefficient of the wrong sign would be invisible where all coefficients are
+  far below C, and so would every row of small weight.
+- Of (2) |sum c~| / sum |c|, with c~ the coefficients brought into their boxes; or |b|.
+- How far b is from what the rule of ``intercept.py`` picks, also where rounding leaves it open
+  whether a coefficient is at a bound: with the wrong answer b may be anywhere in its interval.
+- The rounding of u = K c + b itself, e_i = 1.1e-16 sqrt(K_ii) sum_j sqrt(K_jj) |c_j|, the largest
+  of rows within 1 of their knot.  It bounds what is seen in practice (the errors of a sum of n
+  terms largely cancel), and rounding in the entries of K.  Beyond it nothing that is computed from
+  c in float64 means anything.
+
+**gap: a duality gap of a primal and a dual point that are both feasible.**  Let c~ be any point in
+the boxes with sum c~ = 0, f~ its function, and D(c~) = -1/2 ||f~||^2 - sum_i C_i L*_i(-c~_i / C_i)
+the dual objective.  For *any* f and b, since sum_i c~_i u_i = <f~, f>,
+
+    P(f, b) - D(c~) = sum_i F_i(u_i, c~_i) + 1/2 ||f - f~||^2,                             (4)
+    F_i(u, c) = C_i [L_i(u) + L*_i(-c / C_i)] + c u  >= 0     (Fenchel-Young)
+
+where F_i is computed without cancellation: for one knot it is (c - lo) v+ + (hi - c) v-.
+P is strongly convex in f and D strongly concave in f~, so that with the optimum f*
+
+    1/2 ||f - f*||^2 + 1/2 ||f~ - f*||^2 <= P(f, b) - D(c~).                               (5)
+
+*The dual point.*  c is cut to its box, and what is left of its sum is taken off rows that have
+room.  What was changed is charged for: with d = c - c~,  ||f - f~|| <= sum_i |d_i| sqrt(K_ii) =:
+``stray``, which enters (4), and moving the sum costs at most |sum| (t + max |u|) in the F_i.
+
+*The primal point* for the hinge is not quite the reported one.  Rows that are short of their knot
+by rounding, say 1e-15, cost C_i 1e-15 in P: any amount if C is large enough, though nothing is
+wrong with f.  (1 + theta) (f, b) with theta = lack / (1 - lack), ``lack`` the largest such
+shortfall, meets their knots again.  With rows turned by y, so that 0 <= c~ <= C_i and v = y u - 1,
+
+    P - D <= (1 + theta) sum' F_i + theta (sum c~_i + sum'' (C_i - c~_i) |u_i|)
+             + 1/2 (theta ||f|| + stray)^2
+
+with sum' without the rows that were short, the next over the rows at or beyond their knot, and
+sum'' over those that are far short (by more than 1e-6, or with a coefficient that is at C_i but for
+rounding).  No C is in it once no coefficient is at its bound: the verdict is then that of every
+larger C.
+
+*Rounding.*  An error e in all u changes F_i by at most e times |c~_i - c(u)|, where c(u) is the
+coefficient that goes with u; near a knot that may be either end of the box.  For the hinge ``lack``
+has e in it, and the terms with theta are taken large enough.
+
+With g for this bound on P - D, (5) gives ||f~ - f*|| <= sqrt(2 g), and so ||f - f*|| <= stray +
+sqrt(2 g).  **gap** = 1/2 (stray + sqrt(2 g))^2, so that in every case
+
+    ||f - f*|| <= sqrt(2 gap),      |f(x) - f*(x)| <= sqrt(2 gap K(x, x)).
+
+*The intercept* follows.  b is the middle of the minimisers of sum_i C_i L_i(f(x_i) + b), whose ends
+are weighted quantiles of t_i - f(x_i).  No quantile moves further than its entries, so that for
+u = f + b at any x
+
+    |u(x) - u*(x)| <= sqrt(2 gap) max_i ||phi(x) - phi(x_i)|| <= 2 sqrt(2 gap max_k K_kk).
+
+All of it is sums and maxima over rows, given h = K c: O(n) for a solution.  A number that is not
+finite makes both figures infinite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import tolerances
+from .._core import _residuals
+from .._core.reference import residuals as reference
+from ..problem.losses import PiecewiseLinear
+from ..problem.problem import row_weights
+from ..types import FloatArray, IntArray
+from .intercept import canonical_intercept, doubt
+
+__all__ = ["PiecewiseLinearJudge"]
+
+
+@dataclass(frozen=True)
+class PiecewiseLinearJudge:
+    """The judge of one training set; see ``certificate.Judge``.
+
+    ``weight`` is zero for rows that take no part; C_i = C weight_i.  ``table`` (hinge loss only) is
+    what ``vector.h`` says; other losses are judged by the NumPy twin.
+    """
+
+    loss: PiecewiseLinear
+    weight: FloatArray
+    fit_intercept: bool
+    scale: reference.Scale
+    table: FloatArray | None
+    heaviest: float
+    lightest: float
+
+    @classmethod
+    def of(
+        cls,
+        loss: PiecewiseLinear,
+        weight: FloatArray,
+        fit_intercept: bool,
+        diagonal: FloatArray,
+        left_out: IntArray | None = None,
+    ) -> PiecewiseLinearJudge:
+        weight = weight.copy()
+        if left_out is not None:
+            weight[left_out] = 0.0
+        unit = float(np.abs(loss.knots).max(initial=0.0))
+        scale, heaviest = reference.Scale.of(diagonal, unit), float(weight.max(initial=0.0))
+        table = None
+        if reference.is_hinge(loss):
+            inverse = 1.0 / np.where(weight > 0, weight, heaviest or 1.0)
+            stiff = scale.root * scale.widest
+            table = np.array([loss.knots[:, 0], weight, inverse, stiff])
+        lightest = float(weight.min(where=weight > 0, initial=np.inf))
+        return cls(loss, weight, fit_intercept, scale, table, heaviest, lightest)
+
+    def astray(self, coef: FloatArray, rows: IntArray, C: float) -> FloatArray:
+        """tau_i |c_i| of rows that take no part, in units of the largest knot."""
+        share = 1.0 / (C * self.heaviest)
+        stiff = self.scale.root[rows] * self.scale.widest / self.scale.unit
+        return np.asarray(np.abs(coef) * np.maximum(stiff, share))
+
+    def intercepts(
+        self, h: FloatArray, coef: FloatArray, C: FloatArray, own: IntArray | None = None
+    ) -> FloatArray:
+        """What the rule of ``intercept.py`` picks."""
+        out = np.zeros(len(coef))
+        if not self.fit_intercept:
+            return out
+        if own is None:
+            own = np.full(len(coef), -1, dtype=np.intp)
+        if self.table is not None:
+            _residuals.intercepts(h, coef, C, self.table, own, tolerances.AT_BOUND, out)
+            return out
+        for k, box in enumerate(C[:, None] * row_weights(self.weight, len(C), own)):
+            levels = self.loss.coefficient_levels(box)
+            near = self._closeness(box)
+            out[k] = canonical_intercept(h[k], coef[k], levels, self.loss, box > 0, near)
+        return out
+
+    def figures(
+        self,
+        h: FloatArray,
+        coef: FloatArray,
+        intercept: FloatArray,
+        C: FloatArray,
+        own: IntArray | None = None,
+    ) -> FloatArray:
+        """KKT violation, absolute duality gap, primal objective and floor of each solution."""
+        out = np.empty((len(coef), 4))
+        if own is None:
+            own = np.full(len(coef), -1, dtype=np.intp)
+        if self.table is not None:
+            scales = self.scale.widest, self.heaviest, self.lightest, tolerances.AT_BOUND
+            _residuals.judge(
+                h, coef, intercept, C, self.table, own, *scales, self.fit_intercept, out
+            )
+            return out
+        for k, box in enumerate(C[:, None] * row_weights(self.weight, len(C), own)):
+            one = h[k], coef[k], intercept[k]
+            out[k] = reference.tally(*one, box, self.loss, self.fit_intercept, self.scale)
+            if self.fit_intercept:
+                levels, near = self.loss.coefficient_levels(box), self._closeness(box)
+                unsure = doubt(*one, levels, self.loss, box > 0, near) / self.scale.unit
+                out[k, 0] = max(out[k, 0], unsure)
+        return out
+
+    def _closeness(self, box: FloatArray) -> FloatArray:
+        """AT_BOUND / tau_i (``intercept.closeness``)."""
+        return np.asarray(tolerances.AT_BOUND * self.scale.unit / self.scale.stiffness(box))
