@@ -66,7 +66,7 @@ def test_a_run_cut_short_goes_on_and_ends_the_same(
 STALLED = """
 import sys, time
 from exactcv import cli
-from exactcv.commands.folder import CurveFiles
+from exactcv.storage.run_folder import CurveFiles
 save = CurveFiles.save
 def stall(self, number, curve):
     save(self, number, curve)

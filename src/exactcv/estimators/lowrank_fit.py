@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ..crossval.scoring import fit_sigmoids
-from ..crossval.tuning import choose
+from ..crossval.tuning import Store, choose
 from ..exceptions import InputError, Interrupted, UnsupportedError
 from ..judge.certificate import Certificate
 from ..lowrank.options import Options
@@ -24,7 +24,7 @@ from ..types import FloatArray
 from .lowrank_curve import ApproxCurve, Rows, curve, left_out_values
 
 if TYPE_CHECKING:
-    from .svc_cv import SVCCV
+    from .svc_cv import SVCCV, Keep
 
 __all__ = ["decision_values", "fit_approximately", "values_of_file"]
 
@@ -32,19 +32,24 @@ __all__ = ["decision_values", "fit_approximately", "values_of_file"]
 CHUNK_ROWS = Options().chunk_rows
 
 
-def fit_approximately(model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
-    """Cross-validate every gamma with an approximate kernel and keep the best point."""
+def fit_approximately(
+    model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: Any, keep: Keep
+) -> FloatArray | None:
+    """Cross-validate every gamma with an approximate kernel and keep the best point.
+
+    Returns the left-out values at that point, if ``keep`` asks for them.
+    """
     start = perf_counter()
     gammas = _gammas(model)
     rows = Rows.of(model, X, y, sample_weight, groups)
     _check(model, rows)
     _keep_names(model, X, rows.source)
-    wants_values = model.probability or model._wants_values
+    wants_values = model.probability or keep.values
     curves: list[ApproxCurve] = []
     with job(bool(model.verbose), len(gammas) + wants_values) as progress:
         try:
             for number, gamma in enumerate(gammas):
-                curves.append(_kept_curve(model, rows, gamma, number, progress))
+                curves.append(_kept_curve(model, rows, gamma, number, progress, keep.store))
         except KeyboardInterrupt as stop:
             if not curves:
                 raise Interrupted("interrupted before the first gamma was done") from stop
@@ -54,7 +59,7 @@ def fit_approximately(model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: 
                 "fitted to the best of them, and is the `partial` of this exception",
                 model,
             ) from stop
-        _keep(model, rows, curves, wants_values, progress, start)
+        return _keep(model, rows, curves, wants_values, progress, start)
 
 
 def _check(model: SVCCV, rows: Rows) -> None:
@@ -93,10 +98,14 @@ def _gammas(model: SVCCV) -> list[Any]:
 
 
 def _kept_curve(
-    model: SVCCV, rows: Rows, gamma: Any, number: int, progress: bool | Progress
+    model: SVCCV,
+    rows: Rows,
+    gamma: Any,
+    number: int,
+    progress: bool | Progress,
+    store: Store | None,
 ) -> ApproxCurve:
     """The curve from the store if it is there; else it is computed and put there."""
-    store = model._store
     found: ApproxCurve | None = None if store is None else store.load(number)
     if found is None:
         found = curve(model, rows, gamma, progress)
@@ -112,7 +121,7 @@ def _keep(
     wants_values: bool,
     progress: bool | Progress,
     start: float,
-) -> None:
+) -> FloatArray | None:
     """The fitted attributes; ``weights_`` and ``feature_map_`` instead of support vectors."""
     parts = [one.overview for one in curves]
     score = 1.0 - np.concatenate([part.error for part in parts])
@@ -125,10 +134,12 @@ def _keep(
     model.intercept_ = np.array([chosen.intercept])
     for name in ("_sigmoids", "support_", "support_vectors_", "n_support_", "dual_coef_"):
         model.__dict__.pop(name, None)  # of an earlier fit
+    values = None
     if wants_values:
-        shown = _with_values(model, rows, chosen, shown, progress)
+        shown, values = _with_values(model, rows, chosen, shown, progress)
     _keep_results(model, curves, shown)
     model._shown = replace(shown, timings={"total": perf_counter() - start})
+    return values
 
 
 def _keep_names(model: SVCCV, X: Any, source: RowSource) -> None:
@@ -142,14 +153,12 @@ def _keep_names(model: SVCCV, X: Any, source: RowSource) -> None:
 
 def _with_values(
     model: SVCCV, rows: Rows, chosen: ApproxCurve, shown: Overview, progress: bool | Progress
-) -> Overview:
+) -> tuple[Overview, FloatArray]:
     """Left-out values at the chosen point, and the sigmoid that makes probabilities of them."""
     values, weight = left_out_values(model, rows, chosen, progress)
-    if model._wants_values:
-        model._left_out_values = values[:, None]
     if model.probability:
         model._sigmoids = fit_sigmoids(values[:, None], shown.left_out.truth, 2, weight)
-    return replace(shown, left_out=replace(shown.left_out, decision=values))
+    return replace(shown, left_out=replace(shown.left_out, decision=values)), values[:, None]
 
 
 def _keep_results(model: SVCCV, curves: list[ApproxCurve], shown: Overview) -> None:

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import tolerances
 from .._core import _residuals
 from ..problem.problem import Task
+from ..tolerances import AT_BOUND
 from ..types import FloatArray, IntArray
 from .certificate import Certificate, judge_for, relative_gap
 
@@ -165,10 +165,24 @@ class Ledger:
         tol = self.task.tol
         return bool(self.kkt[l, -1] <= tol and self.gap[l, -1] <= tol)
 
+    def fraction(self) -> float:
+        """Which part of the (grid point, fold) slots is settled."""
+        return float(np.count_nonzero(self.how) / max(self.how.size, 1))
+
     def counts(self) -> dict[str, int]:
         """How many (grid point, fold) slots were settled how."""
         totals = np.bincount(self.how.ravel(), minlength=len(HOW))
         return {name: int(total) for name, total in zip(HOW, totals, strict=True)}
+
+    def at_bound(self) -> FloatArray:
+        """Share of the rows with some weight that are at their bound; NaN without bounds."""
+        problem = self.task.problem
+        if not problem.bounded:
+            return np.full(len(self.coef), np.nan)
+        used = problem.weight > 0
+        box = self.task.grid.Cs[:, None] * problem.weight[used]
+        full = np.abs(self.coef[:, used]) >= box * (1.0 - AT_BOUND)
+        return np.asarray(full.mean(axis=1))
 
     def certificate(self) -> Certificate:
         """The worst figures of each grid point; a missing entry counts as unresolved."""
@@ -355,10 +369,11 @@ class Ledger:
     # ---- small change -------------------------------------------------------------------------
 
     def _decide(self, l: Any, pairs: IntArray, values: FloatArray) -> None:
-        """Enter decision values and the labels they give; a tie predicts neither class."""
+        """Enter decision values and what the target makes of them."""
         rows = self.task.folds.pair_rows[pairs]
         self.decision[l, pairs] = values
-        self.wrong[l, pairs] = ~(self.task.problem.y[rows] * values > tolerances.TIE)
+        problem = self.task.problem
+        self.wrong[l, pairs] = problem.target.wrong(problem.y[rows], values)
 
     def _better(self, l: IntArray, columns: IntArray, out: FloatArray) -> NDArray[np.bool_]:
         """Which solutions are better than those entered before, if any."""

@@ -22,7 +22,7 @@ few enough to be collected it vanishes.  The number of passes grows like log n.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
@@ -37,7 +37,7 @@ from .small import pivot
 from .small.guesses import WIDTH, Column, Guesses, Sample, like
 from .small.reduced import FREE, Reduced, Reply, StateArray
 
-__all__ = ["LARGEST", "Column", "Runner", "Sample", "Solved", "Solver"]
+__all__ = ["LARGEST", "Column", "Room", "Runner", "Sample", "Solved", "Solver"]
 
 Result = TypeVar("Result")
 
@@ -51,6 +51,22 @@ STRIDES = (8, 4, 2, 1)
 BETWEEN = 0.1
 # Rows in a small problem for each row that is on the margin, and at most.
 PER_FREE_ROW, LARGEST = 50, 12_000
+
+
+@dataclass(frozen=True)
+class Room:
+    """How many rows there may be.
+
+    target : in a small problem, about.
+    least, largest, most : in a small problem at least, at most, and what it may grow to in need.
+    capacity : that a pass may collect for all of its columns together.
+    """
+
+    target: int
+    least: int
+    largest: int
+    most: int
+    capacity: int
 
 
 class Runner(Protocol):
@@ -119,15 +135,15 @@ class Solver:
     ----------
     runner : Runner
     sample : Sample
-    left_out : mapping from fold to sorted row numbers
+    left_out : sequence
+        For each fold its row numbers, sorted.
     fit_intercept : bool
     tol : float
     workers : Workers
         Threads for the small problems.
     mass : (2,)
         Sum of the weights of each class, the negative one first.
-    target : int
-        Rows in a small problem, about.
+    room : Room
     seed : int
         For the keys of the rows.
     """
@@ -136,22 +152,18 @@ class Solver:
         self,
         runner: Runner,
         sample: Sample,
-        left_out: LeftOut,
+        left_out: Sequence[IntArray],
         fit_intercept: bool,
         tol: float,
         workers: Workers,
         mass: FloatArray,
-        target: int,
+        room: Room,
         seed: int,
     ):
         self.runner, self.sample, self.left_out = runner, sample, left_out
         self.fit_intercept, self.tol = fit_intercept, tol
-        self.workers, self.mass, self.target, self.seed = workers, mass, target, seed
+        self.workers, self.mass, self.room, self.seed = workers, mass, room, seed
         self.passes = self.steps = 0
-        # Rows that a pass may collect for all of its columns together.
-        self.capacity = 1000 * target
-        # Rows of a small problem: at least, at most, and what it may grow to in need.
-        self.least_rows, self.largest, self.most_rows = target, LARGEST, 100 * target
 
     # ---- the path -------------------------------------------------------------------------------
 
@@ -164,9 +176,8 @@ class Solver:
         found: dict[int, Solved] = {}
         stride = max(k for k in STRIDES if k < max(len(Cs), 2))
         first = sorted({*range(0, len(Cs), stride), len(Cs) - 1})
-        guesses = Guesses(
-            self.sample, self.runner.n, self.mass, self.target, self.fit_intercept, self.workers
-        )
+        rows = self.sample, self.runner.n, self.mass, self.room.target
+        guesses = Guesses(*rows, self.fit_intercept, self.workers)
         columns = dict(zip(first, guesses.columns(Cs[first], self._rows_for), strict=True))
         self.steps += guesses.steps
         for stride in (k for k in STRIDES if k <= stride):
@@ -194,12 +205,12 @@ class Solver:
     def solve(self, columns: Iterable[Column]) -> Iterator[Solved]:
         """Solutions, in the order of the columns; those that miss ``tol`` say so themselves."""
         batch: list[Column] = []
-        room = self.capacity
+        left = self.room.capacity
         for column in columns:
-            room -= self._rows_for(column)
-            if batch and room < 0:
+            left -= self._rows_for(column)
+            if batch and left < 0:
                 yield from self._solve_together(batch)
-                batch, room = [], self.capacity - self._rows_for(column)
+                batch, left = [], self.room.capacity - self._rows_for(column)
             batch.append(column)
         if batch:
             yield from self._solve_together(batch)
@@ -223,8 +234,8 @@ class Solver:
 
     def _rows_for(self, column: Column) -> int:
         """How many rows the small problems of a column are to have."""
-        wanted = min(PER_FREE_ROW * column.free, self.largest)
-        return min(max(self.least_rows, wanted), self.most_rows)
+        wanted = min(PER_FREE_ROW * column.free, self.room.largest)
+        return min(max(self.room.least, wanted), self.room.most)
 
     def _left_out_of(self, plan: Columns) -> LeftOut:
         return {int(f): self.left_out[int(f)] for f in np.unique(plan.fold[plan.fold >= 0])}
@@ -307,13 +318,13 @@ class Solver:
     ) -> None:
         if primal > state.best * (1.0 + 1e-9) or not reply.solved:
             # The last step made it worse: back, and try again with more rows.
-            state.target = min(2 * state.target, self.most_rows)
+            state.target = min(2 * state.target, self.room.most)
             theta = state.best_theta if state.best_theta is not None else theta
             state.theta, state.error = theta, None if state.error is None else 4.0 * state.error
             return
         state.best, state.best_theta = primal, theta
         if state.rounds % MANY_ROUNDS == 0:
-            state.target = min(2 * state.target, self.most_rows)
+            state.target = min(2 * state.target, self.room.most)
         moved = self.sample.apart(reply.theta, theta)
         beyond = rate < 1.0 or WIDTH * moved > width.min()
         state.theta, state.error = reply.theta, CONTRACTION * moved if beyond else 0.0

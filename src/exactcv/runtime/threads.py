@@ -47,10 +47,10 @@ class Workers:
     the same, bit for bit, for any number of threads.
     """
 
-    def __init__(self, n_threads: int):
+    def __init__(self, n_threads: int, watch: Run | None = None):
         self.n_threads = n_threads
         self.cancel = np.zeros(1, dtype=np.int32)
-        self.watch = Run()
+        self.watch = Run() if watch is None else watch
         self._threads: list[Thread] = []
 
     def __enter__(self) -> Self:
@@ -121,8 +121,8 @@ class _Alone(Workers):
     """No threads of its own; stops when the pool it belongs to does."""
 
     def __init__(self, pool: Workers):
-        super().__init__(1)
-        self.cancel, self.watch = pool.cancel, pool.watch
+        super().__init__(1, pool.watch)
+        self.cancel = pool.cancel
 
     def map(self, work: Callable[[Item], Any], items: Iterable[Item]) -> list[Any]:
         results = []

@@ -19,8 +19,8 @@ from sklearn.base import clone
 from sklearn.utils import check_array
 
 from ...exceptions import InputError, NotExactWarning
+from ...problem.checks import check_n_threads
 from ...problem.folds import Folds
-from ...problem.inputs import check_n_threads
 from ...problem.kernels import is_psd, kernel_matrix
 from ...runtime.memory import check_memory
 from ...runtime.progress import Progress, following, job

@@ -25,7 +25,8 @@ from ...engine.path import Point
 from ...judge import ledger as entries
 from ...judge.ledger import Ledger
 from ...problem.folds import Folds
-from ...problem.problem import Grid, Problem, Task
+from ...problem.grid import Grid
+from ...problem.problem import Problem, Task
 from ...types import FloatArray, IntArray
 from ..solver import Solved
 from ..verdict import Spread, accuracy, walks
