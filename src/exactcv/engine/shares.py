@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from ..types import FloatArray, IntArray
-from .inverse import bordered_inverse
+from .inverse import Bordered
 
 __all__ = ["Leaving", "Shares"]
 
@@ -144,27 +144,26 @@ class Shares:
         return out
 
     @cached_property
-    def _penalised(self) -> tuple[float, FloatArray]:
+    def _penalised(self) -> tuple[float, FloatArray, FloatArray]:
         """The penalty, and the bordered inverse of the free rows' kernel matrix with it."""
         K = self.K.copy()
         penalty = PENALTY * float(np.trace(K)) / len(K) or 1.0
         K.flat[:: len(K) + 1] += penalty
-        return penalty, bordered_inverse(K, self.fit_intercept)
+        system = Bordered(K, self.fit_intercept)
+        return penalty, system.inverse(), system.ones if self.fit_intercept else np.zeros(len(K))
 
     def _block(
         self, cross: FloatArray, own: FloatArray, coef: FloatArray, place: IntArray, rounds: int
     ) -> FloatArray:
         """||v|| where the rows share out ``coef``."""
-        (penalty, inverse), k = self._penalised, len(self.K)
+        penalty, inverse, ones = self._penalised
         itself = np.flatnonzero(place >= 0), place[place >= 0]  # a row takes no share of its own
         target = coef[:, None] * cross
-        wanted = target @ inverse[:k, :k]
-        if self.fit_intercept:
-            wanted += np.outer(coef, inverse[:k, k])
+        wanted = target @ inverse + np.outer(coef, ones)
         share, excess = np.zeros_like(wanted), np.zeros_like(wanted)
         for _ in range(rounds):
             # The best shares near the last ones in the boxes, then into the boxes.
-            excess += wanted + penalty * ((share - excess) @ inverse[:k, :k])
+            excess += wanted + penalty * ((share - excess) @ inverse)
             share = np.clip(excess, self.down, self.up)
             share[itself] = 0.0
             excess -= share

@@ -12,49 +12,51 @@ from .._core._leave_out import LeaveOut
 from ..problem.problem import Problem
 from ..types import FloatArray, IntArray
 from .full_solution import FullSolution, independent
-from .inverse import bordered, bordered_inverse, positive_inverse, scale_of
+from .inverse import Bordered, scale_of
 
 __all__ = ["Inverse", "Table"]
 
+# Added to a matrix that rounding keeps from being positive definite, relative to its diagonal.
+RIDGE = 1e-14
+
 
 class Inverse:
-    """The bordered inverse of the kernel matrix of some rows, kept while they stay the same.
+    """The bordered kernel matrix of the rows at a knot, kept while they stay the same.
 
     Attributes
     ----------
     members : the rows.
-    P : (q, q), with the border last.
+    system : what solves with it.
+    P : its inverse, without the border.
     """
 
     def __init__(self, problem: Problem):
         self.problem = problem
-        self.members: IntArray = np.zeros(0, dtype=np.intp)
-        self.P: FloatArray = np.zeros((0, 0))
         self._had: IntArray | None = None
 
     def of(self, full: FullSolution) -> FullSolution:
         """Make it that of the members; returns a solution whose members are independent."""
         if self._had is not None and np.array_equal(full.members, self._had):
             return full
-        intercept = self.problem.fit_intercept
-        members, self._had = full.members, None
-        G = self._kernel(members)
-        constant = scale_of(G) if intercept and len(members) else 0.0
-        G += constant
-        least = tolerances.DEPENDENT * scale_of(G) if len(members) else 0.0
-        inverse = positive_inverse(G, least) if len(members) > 1 else None
-        if inverse is not None:
-            self.P = bordered(inverse, constant) if intercept else inverse
-            self.members = self._had = members
-            return full
-        if len(members) > 1:
+        self._had, self.members = None, full.members
+        self.system = self._system()
+        if self.system.least > tolerances.DEPENDENT:
+            self._had = full.members
+        elif len(full.members) > 1:
             full = independent(full)
-        self.members = full.members
-        self.P = bordered_inverse(self._kernel(full.members), intercept)
+            self.members = full.members
+            self.system = self._system()
+        self.P = self.system.inverse()
         return full
 
-    def _kernel(self, members: IntArray) -> FloatArray:
-        return self.problem.K[np.ix_(members, members)]
+    def _system(self) -> Bordered:
+        K_MM = self.problem.K[np.ix_(self.members, self.members)]
+        system = Bordered(K_MM, self.problem.fit_intercept)
+        ridge = RIDGE * scale_of(K_MM)
+        while system.least == 0.0:  # not positive definite, by rounding
+            K_MM.flat[:: len(K_MM) + 1] += ridge
+            system, ridge = Bordered(K_MM, self.problem.fit_intercept), 10.0 * ridge
+        return system
 
 
 class Table:
@@ -72,18 +74,15 @@ class Table:
 
     def __init__(self, base: FullSolution, inverse: Inverse, others: IntArray):
         problem, members, k = base.problem, inverse.members, len(inverse.members)
-        self.base, self.P, self.others, self.members = base, inverse.P, others, members
+        self.base, self.inverse, self.others, self.members = base, inverse, others, members
         rows = np.concatenate([members, others])
         self.position = np.full(problem.n, -1, dtype=np.intp)
         self.position[rows] = np.arange(len(rows))
         self.border = problem.K[np.ix_(others, members)]
         columns = np.empty((k, len(rows)))
-        columns[:, :k] = self.P[:k, :k]
-        np.matmul(self.P[:k, :k], self.border.T, out=columns[:, k:])
-        tail = np.zeros(len(others))
-        if problem.fit_intercept:
-            columns[:, k:] += self.P[:k, k:]
-            tail = self.border @ self.P[:k, k] + self.P[k, k]
+        columns[:, :k] = inverse.P
+        response, tail = inverse.system.solve(self.border)
+        columns[:, k:] = response.T
         # Rounding may put a row a little behind its knot; the loop expects it on its own side.
         u = np.clip(base.u, *base.limits)
         u[members] = problem.loss.knots[members, base.state[members] // 2]
@@ -123,12 +122,8 @@ class Table:
         if not len(on_segment):
             return columns
         out = who[on_segment]
-        border = problem.K[np.ix_(out, self.members)]
-        response = border @ self.P[:k, :k]
-        column = problem.K[np.ix_(out, self.others)]
-        if problem.fit_intercept:
-            response += self.P[:k, k]
-            column -= (border @ self.P[:k, k] + self.P[k, k])[:, None]
+        response, tail = self.inverse.system.solve(problem.K[np.ix_(out, self.members)])
+        column = problem.K[np.ix_(out, self.others)] - tail[:, None]
         column -= response @ self.border.T
         columns[on_segment, :k], columns[on_segment, k:] = -response, column
         return columns
