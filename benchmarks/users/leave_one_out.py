@@ -74,9 +74,7 @@ def ours(X: np.ndarray, y: np.ndarray, gamma: float, output: str) -> tuple[float
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         start = process_time()
-        result = exactcv.cross_validate(
-            X, y, gamma=gamma, Cs=Cs, cv="loo", output=output, n_jobs=1
-        )
+        result = exactcv.cross_validate(X, y, gamma=gamma, Cs=Cs, cv="loo", output=output, n_jobs=1)
         return process_time() - start, result
 
 

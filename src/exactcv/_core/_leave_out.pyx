@@ -13,7 +13,7 @@ Without any change this is the closed form  u_j' = y_j - c_j / P_jj.  Where roun
 row is driven out event by event (``_drive.pyx``).
 """
 
-from libc.math cimport INFINITY, NAN
+from libc.math cimport INFINITY, NAN, fabs
 from libc.string cimport memset
 
 from scipy.linalg.cython_blas cimport daxpy
@@ -26,6 +26,7 @@ from exactcv._core._drive cimport DONE, Drive
 
 cdef enum:
     MOST_CHANGED = 256
+    N_FACTS = 5
     MOST_ROUNDS = 40
     # Rounds allowed without a new low in the number of violators.
     PATIENCE = 3
@@ -35,6 +36,11 @@ cdef enum:
 cdef double SMALL_PIVOT = 1e-9
 # By this much of its box a coefficient may be outside.
 cdef double SLACK = 1e-12
+
+# The left-out value (NaN for a row that is not in play); the sizes of the moves that made the
+# solution, in u of rows that were in M and in c of others; how far the coefficients of rows in M
+# can rise and fall in all, whichever is less; what was cut off to keep them in their boxes.
+FACTS = ("value", "moves_free", "moves_other", "room", "clipped")
 
 
 cdef class LeaveOut:
@@ -86,16 +92,16 @@ cdef class LeaveOut:
 
     def leave_out(self, const Py_ssize_t[::1] who, const Py_ssize_t[::1] position,
                   const double[::1] taken, const double[::1] rest, const double[:, ::1] column,
-                  double[:, ::1] out, double[::1] value, signed char[::1] outcome,
-                  Py_ssize_t[::1] changes, const int[::1] cancel):
+                  double[:, ::1] out, double[:, ::1] facts, signed char[::1] outcome,
+                  const int[::1] cancel):
         """Take away what each of the rows ``who`` gives up, one row at a time.
 
         ``position[r]`` is where who[r] stands among the rows in play (-1: nowhere), ``taken[r]``
         how much of its coefficient goes and ``rest[r]`` what remains; ``column[r]`` is its column
         of T (ignored for rows in M).  ``out[r]`` holds the full-data coefficients on entry and
-        those without the row on exit, ``value[r]`` its u then (NaN if it is nowhere), ``changes[r]``
-        how many other rows changed their place.  The loop ends early when another thread sets
-        ``cancel``.
+        those without the row on exit.  ``facts[r]`` is told of solutions found in rounds, as
+        `FACTS` lists; NaN where a row was driven out.  The loop ends early when another thread
+        sets ``cancel``.
         """
         cdef Py_ssize_t r, i, j
         with nogil:
@@ -105,14 +111,15 @@ cdef class LeaveOut:
                 j = position[r]
                 outcome[r] = self._rounds(j, taken[r], &column[r, 0])
                 if outcome[r] == DONE:
-                    self._write(j, &out[r, 0], &value[r], &changes[r])
+                    self._write(&out[r, 0])
+                    self._note(j, taken[r], &facts[r, 0])
                 self._forget(j)
                 if outcome[r] != DONE:
                     outcome[r] = self.drive.run(j, taken[r], &column[r, 0])
                     for i in range(self.a):
                         out[r, self.base.rows[i]] = self.drive.c[i]
-                    value[r] = self.drive.u[j] if j >= 0 else NAN
-                    changes[r] = self.a
+                    for i in range(N_FACTS):
+                        facts[r, i] = NAN
                 out[r, who[r]] = rest[r]
             self.events += self.drive.events
             self.drive.events = 0
@@ -297,31 +304,52 @@ cdef class LeaveOut:
             slack, self.value[i] = self.base.tol, self.base.u[i]
         self.low[i], self.high[i] = low - slack, high + slack
 
-    cdef void _write(self, Py_ssize_t j, double* out, double* value,
-                     Py_ssize_t* changes) noexcept nogil:
-        """The coefficients that were found, and the value of the row that was left out."""
+    cdef void _write(self, double* out) noexcept nogil:
+        """The coefficients that were found; for row j itself the caller knows better."""
         cdef Py_ssize_t i, s
-        cdef signed char state
-        cdef double c
         for i in range(self.base.k):
             if self.place[i] < 0:
-                c = self.base.c[i] + self.moved[i]
-                state = self.base.state[i]
-                c = max(min(c, self.base.box_high(i, state)), self.base.box_low(i, state))
-                out[self.base.rows[i]] = c
+                out[self.base.rows[i]] = self._coefficient(i)
         for s in range(self.n_changed):
-            i, state = self.changed[s], self.state[s]
-            if state % 2 == 0:
-                c = self.base.levels[i, state // 2]
-            else:
-                c = self.base.c[i] + (self.moved[i] if i < self.base.k else self.answer[s])
-                c = max(min(c, self.base.box_high(i, state)), self.base.box_low(i, state))
-            out[self.base.rows[i]] = c
-        changes[0] = self.n_changed
-        value[0] = NAN
-        if 0 <= j < self.base.k:
-            value[0] = self.base.u[j] + self.answer[self.place[j]]
-            changes[0] -= 1
+            out[self.base.rows[self.changed[s]]] = self._coefficient(self.changed[s])
+
+    cdef double _coefficient(self, Py_ssize_t i) noexcept nogil:
+        """c_i where the row is now."""
+        cdef Py_ssize_t s = self.place[i]
+        cdef signed char state = self.base.state[i] if s < 0 else self.state[s]
+        if state % 2 == 0:
+            return self.base.levels[i, state // 2]
+        return max(min(self._found(i), self.base.box_high(i, state)), self.base.box_low(i, state))
+
+    cdef double _found(self, Py_ssize_t i) noexcept nogil:
+        """The same as it was found, perhaps a little outside its box."""
+        return self.base.c[i] + (self.moved[i] if i < self.base.k else self.answer[self.place[i]])
+
+    cdef void _note(self, Py_ssize_t j, double taken, double* facts) noexcept nogil:
+        cdef Py_ssize_t i, s
+        cdef bint was_free = 0 <= j < self.base.k
+        cdef double rises = 0.0, falls = 0.0
+        facts[0] = NAN
+        if was_free:
+            facts[0] = self.base.u[j] + self.answer[self.place[j]]
         elif j >= 0:
-            value[0] = self.base.u[j] + self.moved[j]
-        self.events += changes[0]
+            facts[0] = self.base.u[j] + self.moved[j]
+        facts[1], facts[2], facts[4] = 0.0, 0.0 if was_free else fabs(taken), 0.0
+        for s in range(self.n_changed):
+            i = self.changed[s]
+            facts[1 if i < self.base.k else 2] += fabs(self.answer[s])
+            if self.state[s] % 2 == 1:
+                self._add_room(i, self.state[s], &rises, &falls, &facts[4])
+        for i in range(self.base.k):
+            if self.place[i] < 0:
+                self._add_room(i, self.base.state[i], &rises, &falls, &facts[4])
+        facts[3] = min(rises, falls)
+        self.events += self.n_changed - was_free
+
+    cdef void _add_room(self, Py_ssize_t i, signed char state, double* rises, double* falls,
+                        double* clipped) noexcept nogil:
+        cdef double c = self._found(i)
+        rises[0] += max(self.base.box_high(i, state) - c, 0.0)
+        falls[0] += max(c - self.base.box_low(i, state), 0.0)
+        clipped[0] += max(max(c - self.base.box_high(i, state), self.base.box_low(i, state) - c),
+                          0.0)

@@ -19,7 +19,7 @@ import numpy as np
 from .. import tolerances
 from ..engine.blocks import solve_fold
 from ..engine.bounds import Span
-from ..engine.leave_one_out import LeaveOneOut
+from ..engine.leave_one_out import LeaveOneOut, runs
 from ..engine.merged import Merged
 from ..engine.path import Point, Tracker, at_knot, full_path, rising
 from ..judge.ledger import Ledger
@@ -64,9 +64,7 @@ class Exact:
         seconds = {"path": middle - start - judged, "folds": max(folds, 0.0)}
         return counts | {"timings": seconds}
 
-    def path(
-        self, task: Task, ledger: Ledger, tracker: Tracker, merged: Merged
-    ) -> list[Point]:
+    def path(self, task: Task, ledger: Ledger, tracker: Tracker, merged: Merged) -> list[Point]:
         """Full-data solutions along rising C, entered in the ledger."""
         order = rising(task.grid.Cs)
         points = list(full_path(tracker.problem, task.grid.Cs[order], tracker))
@@ -90,13 +88,13 @@ class Exact:
         span = Span.of(task.problem)
         order = rising(task.grid.Cs)
 
-        def work(step: int) -> int:
-            engine = LeaveOneOut(task, ledger, span, workers.cancel, merged)
-            engine.at(int(order[step]), points[step])
-            return engine.events
+        engine = LeaveOneOut(task, ledger, span, workers.cancel, merged)
+
+        def work(steps: list[int]) -> int:
+            return engine.at(order[steps], [points[step] for step in steps])
 
         # The last grid points have the most rows in play: start with them.
-        return {"events": sum(workers.map(work, reversed(range(len(order)))))}
+        return {"events": sum(workers.map(work, reversed(runs(points))))}
 
     def _blocks(
         self, task: Task, ledger: Ledger, workers: Workers, points: list[Point]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +24,13 @@ from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
 from .bounds import Reach, Span, labels_proved, reach
 from .full_solution import FullSolution
+from .labels import certain, gaps
 from .merged import Merged
-from .path import Point, Tracker, states_of
+from .path import Point, Tracker, at_knot, states_of
 from .shares import Leaving, Shares
-from .table import Inverse, Table
+from .table import Found, Inverse, Table
 
-__all__ = ["LeaveOneOut", "in_play"]
+__all__ = ["LeaveOneOut", "groups", "in_play", "runs"]
 
 # Shares are tried if so many rows are open for each row at a knot: they cost an inverse first.
 ENOUGH = 2
@@ -68,38 +68,45 @@ class LeaveOneOut:
         self.task, self.ledger, self.span, self.cancel = task, ledger, span, cancel
         self.merged = Merged.nothing(task.problem) if merged is None else merged
         self.problem = self.merged.problem
-        self.inverse = Inverse(self.problem)
-        self.events = 0
+        self._twins = self._find_twins()
 
-    @cached_property
-    def tracker(self) -> Tracker:
-        """For what has to be solved again, which is rare."""
-        return Tracker(self.problem, self.cancel, self.task.tol)
+    def at(self, ls: IntArray, points: list[Point]) -> int:
+        """Settle every fold at these grid points; returns how many rows changed their place.
 
-    def at(self, l: int, point: Point) -> None:
-        """Settle every fold at grid point l."""
-        full = self._solution(l, point)
-        leaves = self._leaves(full)
-        nothing = full.coef[leaves.sites] == 0.0
-        self._without_coefficient(l, full, leaves.part(nothing))
-        leaves = leaves.part(~nothing)
-        if len(leaves):
-            self._with_coefficient(l, point, full, leaves)
-        self.ledger.alike(l, *self._twins)
+        What rows at a knot need is worked out again only where they differ from the last point's.
+        """
+        inverse, events = Inverse(self.problem), 0
+        for l, point in zip(ls, points, strict=True):
+            full = self._solution(int(l), point)
+            leaves = self._leaves(full)
+            nothing = full.coef[leaves.sites] == 0.0
+            self._without_coefficient(int(l), full, leaves.part(nothing))
+            leaves = leaves.part(~nothing)
+            if len(leaves):
+                events += self._with_coefficient(int(l), point, full, leaves, inverse)
+            self.ledger.alike(int(l), *self._twins)
+        return events
 
-    def _with_coefficient(self, l: int, point: Point, full: FullSolution, leaves: Leaves) -> None:
+    def _with_coefficient(
+        self, l: int, point: Point, full: FullSolution, leaves: Leaves, inverse: Inverse
+    ) -> int:
         slack = self._slack(l, full)
         bounds = reach(full.problem, self.span, full, leaves.sites, leaves.taken, slack)
         left = np.ones(len(leaves), dtype=bool)
         if not self.task.want_decision and self.ledger.sound(l):
             left = ~self._prove(l, bounds, leaves)
             left[left] = ~self._prove_by_shares(l, full, leaves.part(left))
-        for mine, base in self._groups(full, left & bounds.up, left & ~bounds.up):
-            table = Table(base, self.inverse, in_play(full, base, bounds, mine))
+        events = 0
+        for mine, start in groups(full, left & bounds.up, left & ~bounds.up):
+            base = inverse.of(start)
             group = leaves.part(mine)
-            for start in range(0, len(group), BLOCK):
-                self._solve(l, point, table, group.part(slice(start, start + BLOCK)))
-            self.events += table.events
+            moving = in_play(full, bounds, mine)
+            moving[group.sites], moving[base.members] = True, False
+            table = Table(base, inverse.columns(np.flatnonzero(moving)))
+            for first in range(0, len(group), BLOCK):
+                self._solve(l, point, table, group.part(slice(first, first + BLOCK)))
+            events += table.events
+        return events
 
     def _solution(self, l: int, point: Point) -> FullSolution:
         ledger = self.ledger
@@ -107,8 +114,7 @@ class LeaveOneOut:
         u = ledger.h[l] + ledger.intercept[l]
         return FullSolution(self.problem, point.state, point.coef, u, levels).canonical()
 
-    @cached_property
-    def _twins(self) -> tuple[IntArray, IntArray]:
+    def _find_twins(self) -> tuple[IntArray, IntArray]:
         """Folds that leave out a row like another fold's, and those folds."""
         rows = self.task.folds.pair_rows
         seen: dict[tuple[int, float], int] = {}
@@ -202,35 +208,30 @@ class LeaveOneOut:
 
     # ---- folds that are solved -----------------------------------------------------------------
 
-    def _groups(
-        self, full: FullSolution, up: NDArray[np.bool_], down: NDArray[np.bool_]
-    ) -> Iterator[tuple[NDArray[np.bool_], FullSolution]]:
-        """Folds that start from the same rows at a knot, whose inverse is then at hand.
-
-        If there are none and the intercept is free, it first moves, towards the side that the
-        sign of what is taken (``up``, ``down``) demands, until a row reaches a knot.
-        """
-        if not full.problem.fit_intercept or len(full.members):
-            if (up | down).any():
-                yield up | down, self.inverse.of(full)
-            return
-        if up.any():
-            yield up, self.inverse.of(full.moved_to_knot(1))
-        if down.any():
-            yield down, self.inverse.of(full.moved_to_knot(-1))
-
     def _solve(self, l: int, point: Point, table: Table, leaves: Leaves) -> None:
-        coef, failed = table.leave_out(leaves.sites, leaves.taken, self.cancel)
+        found = table.leave_out(leaves.sites, leaves.taken, self.cancel)
         if self.cancel[0]:
             raise Cancelled
-        good = np.flatnonzero(~failed)
+        todo = ~self._prove_from(l, table, found, leaves)
+        good = np.flatnonzero(todo & ~found.failed)
         within = tolerances.POLISH * self.task.tol
         mine = leaves.part(good)
-        failed[good] = ~self.ledger.solved(
-            l, mine.folds, self._apart(coef[good], mine), within=within
-        )
-        for r in np.flatnonzero(failed):
-            self._resolve(l, point, leaves.part(slice(r, r + 1)), coef[r])
+        coef = self._apart(found.coef[good], mine)
+        todo[good] = ~self.ledger.solved(l, mine.folds, coef, within=within)
+        for r in np.flatnonzero(todo):
+            self._resolve(l, point, leaves.part(slice(r, r + 1)), found.coef[r])
+
+    def _prove_from(self, l: int, table: Table, found: Found, leaves: Leaves) -> NDArray[np.bool_]:
+        """Enter labels that solutions leave no doubt of, without having them judged."""
+        if self.task.want_decision or not self.ledger.sound(l):
+            return np.zeros(len(leaves), dtype=bool)
+        room = found.room if self.problem.fit_intercept else np.full(len(leaves), np.inf)
+        sure = certain(found.value, gaps(table, found), self.span.own[leaves.sites], room)
+        sure &= ~found.failed
+        wrong = ~(self.problem.y[leaves.rows] * found.value > 0)
+        coef = self._apart(found.coef[sure], leaves.part(sure))
+        self.ledger.proved(l, leaves.folds[sure], wrong[sure], coef)
+        return sure
 
     def _apart(self, coef: FloatArray, leaves: Leaves) -> FloatArray:
         """Coefficients of sites as those of all rows, in place: none for the row that is out."""
@@ -263,14 +264,40 @@ class LeaveOneOut:
             self.ledger.solved(l, leaves.folds, found, how=entries.FALLBACK)
 
 
-def in_play(
-    full: FullSolution, base: FullSolution, bounds: Reach, mine: NDArray[np.bool_]
-) -> IntArray:
-    """The rows that may change their state when one of ``mine`` is left out, members aside."""
+def in_play(full: FullSolution, bounds: Reach, mine: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which rows may change their state when one of ``mine`` is left out."""
     fall, rise = bounds.farthest(mine)
     low, high = full.limits
     margin = 1e-9 * max(1.0, float(np.abs(full.u).max()))
     moving = (full.u - low <= fall + margin) | (high - full.u <= rise + margin)
     moving[full.members] = True
-    moving[base.members] = False
-    return np.flatnonzero((full.state >= 0) & moving)
+    return np.asarray((full.state >= 0) & moving)
+
+
+def groups(
+    full: FullSolution, up: NDArray[np.bool_], down: NDArray[np.bool_]
+) -> Iterator[tuple[NDArray[np.bool_], FullSolution]]:
+    """Folds that start from the same rows at a knot, and the solution from which they do.
+
+    If there are none and the intercept is free, it first moves, towards the side that the sign of
+    what is taken (``up``, ``down``) demands, until a row reaches a knot.
+    """
+    if not full.problem.fit_intercept or len(full.members):
+        if (up | down).any():
+            yield up | down, full
+        return
+    if up.any():
+        yield up, full.moved_to_knot(1)
+    if down.any():
+        yield down, full.moved_to_knot(-1)
+
+
+def runs(points: list[Point]) -> list[list[int]]:
+    """Neighbours on the grid that have the same rows at a knot."""
+    found: list[list[int]] = []
+    for step, point in enumerate(points):
+        if step and np.array_equal(at_knot(point.state), at_knot(points[step - 1].state)):
+            found[-1].append(step)
+        else:
+            found.append([step])
+    return found

@@ -1,6 +1,9 @@
-"""The table from which rows are left out (``_core/_base.pyx``), shared by all rows of a solution."""
+"""The table from which rows are left out (``_core/_base.pyx``), shared by all of them."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +17,68 @@ from ..types import FloatArray, IntArray
 from .full_solution import FullSolution, independent
 from .inverse import Bordered, scale_of
 
-__all__ = ["Inverse", "Table"]
+__all__ = ["Found", "Inverse", "Table"]
 
 # Added to a matrix that rounding keeps from being positive definite, relative to its diagonal.
 RIDGE = 1e-14
+# Random vectors that put a table to the test, and by how much they may flatter it: a normal number
+# is below 1 / FLATTERY in size with a probability of less than 0.01, all of them with 1e-16.
+PROBES, FLATTERY = 8, 100.0
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Part of the table for the rows at a knot and ``others``; see ``_core/_base.pyx``."""
+
+    problem: Problem
+    inverse: Inverse
+    members: IntArray
+    others: IntArray
+
+    @cached_property
+    def border(self) -> FloatArray:
+        return self.problem.K[np.ix_(self.others, self.members)]
+
+    @cached_property
+    def _solved(self) -> tuple[FloatArray, FloatArray]:
+        return self.inverse.system.solve(self.border)
+
+    @property
+    def tail(self) -> FloatArray:
+        return self._solved[1]
+
+    @cached_property
+    def free(self) -> FloatArray:
+        """The columns of the members, as rows."""
+        k = len(self.members)
+        columns = np.empty((k, k + len(self.others)))
+        columns[:, :k] = self.inverse.P
+        columns[:, k:] = self._solved[0].T
+        return columns
+
+    @cached_property
+    def errors(self) -> tuple[float, float]:
+        """What the columns of members and of others may be wrong by, in the Euclidean norm.
+
+        Freivalds' test: what they predict for random combinations is compared with K times the
+        coefficients.  If E holds the errors, E z for normal z is about as long as E is large.
+        """
+        rng, k = np.random.default_rng(0), len(self.members)
+        z, x = rng.standard_normal((k, PROBES)), rng.standard_normal((len(self.others), PROBES))
+        rows = np.concatenate([self.members, self.others])
+        c = np.zeros((self.problem.n, 2 * PROBES))
+        c[self.members, :PROBES] = self.inverse.P @ z
+        c[self.members, PROBES:] = -(self.free[:, k:] @ x)
+        c[self.others, PROBES:] = x
+        u = (self.problem.K @ c)[rows]
+        if self.problem.fit_intercept:
+            u[:, :PROBES] += self.inverse.system.ones @ z
+            u[:, PROBES:] -= self.tail @ x
+        u[:k, :PROBES] -= z
+        u[k:, :PROBES] -= self.free[:, k:].T @ z
+        free = np.linalg.norm(u[:, :PROBES], axis=0).max(initial=0.0)
+        other = np.linalg.norm(u[:k, PROBES:], axis=0).max(initial=0.0)
+        return FLATTERY * float(free), FLATTERY * float(other)
 
 
 class Inverse:
@@ -33,12 +94,13 @@ class Inverse:
     def __init__(self, problem: Problem):
         self.problem = problem
         self._had: IntArray | None = None
+        self._columns: Columns | None = None
 
     def of(self, full: FullSolution) -> FullSolution:
         """Make it that of the members; returns a solution whose members are independent."""
         if self._had is not None and np.array_equal(full.members, self._had):
             return full
-        self._had, self.members = None, full.members
+        self._had, self._columns, self.members = None, None, full.members
         self.system = self._system()
         if self.system.least > tolerances.DEPENDENT:
             self._had = full.members
@@ -48,6 +110,12 @@ class Inverse:
             self.system = self._system()
         self.P = self.system.inverse()
         return full
+
+    def columns(self, others: IntArray) -> Columns:
+        """For these other rows."""
+        if self._columns is None or not np.array_equal(self._columns.others, others):
+            self._columns = Columns(self.problem, self, self.members, others)
+        return self._columns
 
     def _system(self) -> Bordered:
         K_MM = self.problem.K[np.ix_(self.members, self.members)]
@@ -59,6 +127,23 @@ class Inverse:
         return system
 
 
+@dataclass(frozen=True)
+class Found:
+    """Solutions without some row each, and what the compiled loop says of them.
+
+    failed : came to nothing.
+    value, moves_free, moves_other, room, clipped : as ``_leave_out.FACTS`` explains.
+    """
+
+    coef: FloatArray
+    failed: NDArray[np.bool_]
+    value: FloatArray
+    moves_free: FloatArray
+    moves_other: FloatArray
+    room: FloatArray
+    clipped: FloatArray
+
+
 class Table:
     """The compiled loop for one solution on the rows in play.
 
@@ -66,32 +151,24 @@ class Table:
     ----------
     base : FullSolution
         With independent members.
-    inverse : Inverse
-        Of those members.
-    others : (o,) intp
-        The rows that may change their state, members aside.
+    columns : Columns
+        Of those members, and of the other rows that may change their state.
     """
 
-    def __init__(self, base: FullSolution, inverse: Inverse, others: IntArray):
-        problem, members, k = base.problem, inverse.members, len(inverse.members)
-        self.base, self.inverse, self.others, self.members = base, inverse, others, members
-        rows = np.concatenate([members, others])
+    def __init__(self, base: FullSolution, columns: Columns):
+        problem, members = base.problem, columns.members
+        self.base, self.columns = base, columns
+        rows = np.concatenate([members, columns.others])
         self.position = np.full(problem.n, -1, dtype=np.intp)
         self.position[rows] = np.arange(len(rows))
-        self.border = problem.K[np.ix_(others, members)]
-        columns = np.empty((k, len(rows)))
-        columns[:, :k] = inverse.P
-        response, tail = inverse.system.solve(self.border)
-        columns[:, k:] = response.T
         # Rounding may put a row a little behind its knot; the loop expects it on its own side.
-        u = np.clip(base.u, *base.limits)
-        u[members] = problem.loss.knots[members, base.state[members] // 2]
-        scale = max(1.0, float(np.abs(base.u).max()))
+        self.u = np.clip(base.u, *base.limits)
+        self.u[members] = problem.loss.knots[members, base.state[members] // 2]
+        self.tol = tolerances.CROSSING * max(1.0, float(np.abs(base.u).max()))
         start = Base(
-            problem.K, rows, columns, self.border, tail,
-            u[rows], base.coef[rows], base.state[rows],
-            problem.loss.knots[rows], base.levels[rows],
-            problem.fit_intercept, tolerances.CROSSING * scale,
+            problem.K, rows, columns.free, columns.border, columns.tail,
+            self.u[rows], base.coef[rows], base.state[rows],
+            problem.loss.knots[rows], base.levels[rows], problem.fit_intercept, self.tol,
         )  # fmt: skip
         self._loop = LeaveOut(start)
 
@@ -100,30 +177,28 @@ class Table:
         """Changes of place so far, all rows together."""
         return int(self._loop.events)
 
-    def leave_out(
-        self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32]
-    ) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Coefficients when each row of ``who`` loses what is taken; which came to nothing."""
+    def leave_out(self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32]) -> Found:
+        """Solutions when each row of ``who`` loses what is taken from its coefficient."""
         coef = np.empty((len(who), self.base.problem.n))
         coef[:] = self.base.coef
-        outcome, changes = np.empty(len(who), dtype=np.int8), np.empty(len(who), dtype=np.intp)
-        value, rest = np.empty(len(who)), self.base.coef[who] - taken
+        outcome, facts = np.empty(len(who), dtype=np.int8), np.empty((len(who), 5))
+        rest, columns = self.base.coef[who] - taken, self._columns(who)
         self._loop.leave_out(
-            who, self.position[who], taken, rest, self._columns(who), coef, value, outcome,
-            changes, cancel,
-        )  # fmt: skip
-        return coef, outcome != Outcome.DONE
+            who, self.position[who], taken, rest, columns, coef, facts, outcome, cancel
+        )
+        return Found(coef, outcome != Outcome.DONE, *facts.T)
 
     def _columns(self, who: IntArray) -> FloatArray:
         """The table's columns (as rows) of rows on a segment that are to be left out."""
-        problem, k = self.base.problem, len(self.members)
-        columns = np.zeros((len(who), k + len(self.others)))
+        problem, members, others = self.base.problem, self.columns.members, self.columns.others
+        k = len(members)
+        columns = np.zeros((len(who), k + len(others)))
         on_segment = np.flatnonzero((self.position[who] < 0) | (self.position[who] >= k))
         if not len(on_segment):
             return columns
         out = who[on_segment]
-        response, tail = self.inverse.system.solve(problem.K[np.ix_(out, self.members)])
-        column = problem.K[np.ix_(out, self.others)] - tail[:, None]
-        column -= response @ self.border.T
+        response, tail = self.columns.inverse.system.solve(problem.K[np.ix_(out, members)])
+        column = problem.K[np.ix_(out, others)] - tail[:, None]
+        column -= response @ self.columns.border.T
         columns[on_segment, :k], columns[on_segment, k:] = -response, column
         return columns
