@@ -1,3 +1,7 @@
+cimport cython
+
+
+@cython.final
 cdef class Base:
     cdef const double[:, ::1] K
     cdef const Py_ssize_t[::1] rows
@@ -19,9 +23,14 @@ cdef class Base:
     cdef Py_ssize_t[::1] slot_owner
     cdef Py_ssize_t next_slot
     cdef signed char[::1] pinned
+    cdef Py_ssize_t[::1] wanted
+    cdef Py_ssize_t n_wanted
 
     cdef const double* column(self, Py_ssize_t i) noexcept nogil
     cdef void _make_column(self, Py_ssize_t i, double* column) noexcept nogil
+    cdef void _start_column(self, Py_ssize_t i, double* column) noexcept nogil
+    cdef void want(self, Py_ssize_t i) noexcept nogil
+    cdef void make_wanted(self) noexcept nogil
     cdef double box_high(self, Py_ssize_t i, signed char state) noexcept nogil
     cdef double box_low(self, Py_ssize_t i, signed char state) noexcept nogil
     cdef void limits(self, Py_ssize_t i, signed char state, double* low,

@@ -17,7 +17,9 @@ that can change their state take part, those in M first; all indices are positio
 
 from libc.math cimport INFINITY, fabs
 
-from scipy.linalg.cython_blas cimport dgemv
+from scipy.linalg.cython_blas cimport dgemm, dgemv
+
+cimport cython
 
 import numpy as np
 
@@ -26,6 +28,7 @@ cdef enum:
     LEAST_COLUMNS = 512
 
 
+@cython.final
 cdef class Base:
     """The solution at one C on the rows in play.
 
@@ -61,6 +64,7 @@ cdef class Base:
         self.slot = np.full(others, -1, dtype=np.intp)
         self.slot_owner = np.full(self.columns.shape[0], -1, dtype=np.intp)
         self.pinned = np.zeros(self.a, dtype=np.int8)
+        self.wanted = np.empty(self.columns.shape[0], dtype=np.intp)
         cdef Py_ssize_t i
         for i in range(self.a):
             self.scale = max(self.scale, fabs(self.K[rows[i], rows[i]]))
@@ -84,17 +88,55 @@ cdef class Base:
         return &self.columns[s, 0]
 
     cdef void _make_column(self, Py_ssize_t i, double* column) noexcept nogil:
-        cdef Py_ssize_t r, place = i - self.k, others = self.a - self.k
-        cdef int k = <int>self.k, count = <int>others, stride = <int>self.a, one = 1
-        cdef double plus = 1.0, minus = -1.0
+        cdef int k = <int>self.k, count = <int>(self.a - self.k), one = 1
+        cdef double plus = 1.0
+        self._start_column(i, column)
+        if k > 0:
+            dgemv(b'T', &k, &count, &plus, <double*>&self.border[0, 0], &k, column, &one, &plus,
+                  column + self.k, &one)
+
+    cdef void _start_column(self, Py_ssize_t i, double* column) noexcept nogil:
+        """All of a column but for the product of the border with its part in M."""
+        cdef Py_ssize_t r
         cdef const double* row = &self.K[self.rows[i], 0]
-        for r in range(others):
-            column[self.k + r] = row[self.rows[self.k + r]] - self.tail[place]
+        for r in range(self.k, self.a):
+            column[r] = row[self.rows[r]] - self.tail[i - self.k]
         for r in range(self.k):
             column[r] = -self.table[r, i]
-        if k > 0:
-            dgemv(b'T', &k, &count, &minus, <double*>&self.border[0, 0], &k,
-                  <double*>&self.table[0, i], &stride, &plus, column + self.k, &one)
+
+    cdef void want(self, Py_ssize_t i) noexcept nogil:
+        """Ask for a column that will be needed soon."""
+        if i >= self.k and self.slot[i - self.k] < 0 and not self.pinned[i]:
+            if self.n_wanted < self.wanted.shape[0]:
+                self.pinned[i] = 1
+                self.wanted[self.n_wanted] = i
+                self.n_wanted += 1
+
+    cdef void make_wanted(self) noexcept nogil:
+        """Make them all in one product."""
+        cdef Py_ssize_t r, s, i, others = self.a - self.k
+        cdef int k = <int>self.k, count = <int>others, width = <int>self.a, many
+        cdef double one = 1.0
+        cdef double* first
+        # Slots from ``next_slot`` on, in one piece.
+        if self.next_slot + self.n_wanted > self.columns.shape[0]:
+            self.next_slot = 0
+        for r in range(self.n_wanted):
+            i, s = self.wanted[r], self.next_slot + r
+            self.pinned[i] = 0
+            if self.slot_owner[s] >= 0:
+                self.slot[self.slot_owner[s] - self.k] = -1
+            self.slot_owner[s], self.slot[i - self.k] = i, s
+            self._start_column(i, &self.columns[s, 0])
+        if self.n_wanted > 0 and k > 0:
+            first, many = &self.columns[self.next_slot, 0], <int>self.n_wanted
+            # The members' part holds -x: others += border (-x), BLAS counting columns first.
+            dgemm(b'T', b'N', &count, &many, &k, &one, <double*>&self.border[0, 0], &k,
+                  first, &width, &one, first + self.k, &width)
+        self.next_slot += self.n_wanted
+        if self.next_slot >= self.columns.shape[0]:
+            self.next_slot = 0
+        self.n_wanted = 0
 
     cdef double box_high(self, Py_ssize_t i, signed char state) noexcept nogil:
         """The largest coefficient of a row at that knot."""

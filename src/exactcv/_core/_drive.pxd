@@ -1,3 +1,5 @@
+cimport cython
+
 from exactcv._core._base cimport Base
 
 cpdef enum Outcome:
@@ -7,6 +9,7 @@ cpdef enum Outcome:
     SINGULAR = 3
 
 
+@cython.final
 cdef class Drive:
     cdef Base base
     cdef Py_ssize_t a

@@ -13,6 +13,8 @@ from libc.string cimport memcpy
 
 from scipy.linalg.cython_blas cimport daxpy
 
+cimport cython
+
 import numpy as np
 
 from exactcv._core._base cimport Base
@@ -27,6 +29,7 @@ cdef double SMALL_PIVOT = 1e-9
 cdef double LEAST_SHARE = 1e-7
 
 
+@cython.final
 cdef class Drive:
     """The moving solution of one drive after the other, all from the same base."""
 

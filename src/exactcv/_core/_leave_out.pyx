@@ -9,8 +9,10 @@ each, and the table T (``_base.pyx``) gives one small linear system for them:
 
 All else follows by columns of T.  Every row that then violates its place moves to the next one, all
 at once, until none does: block principal pivoting with as many unknowns as rows have changed.
-Without any change this is the closed form  u_j' = y_j - c_j / P_jj.  Where rounds do not end, the
-row is driven out event by event (``_drive.pyx``).
+Without any change this is the closed form  u_j' = y_j - c_j / P_jj.
+
+Where rounds do not end, c_j goes only part of its way, and from there on.  Where that does not help
+either, the row is driven out event by event (``_drive.pyx``).
 """
 
 from libc.math cimport INFINITY, NAN, fabs
@@ -18,6 +20,8 @@ from libc.string cimport memset
 
 from scipy.linalg.cython_blas cimport daxpy
 from scipy.linalg.cython_lapack cimport dgesv
+
+cimport cython
 
 import numpy as np
 
@@ -30,12 +34,16 @@ cdef enum:
     MOST_ROUNDS = 40
     # Rounds allowed without a new low in the number of violators.
     PATIENCE = 3
+    # More violators than this mean that the step was too long.
+    MOST_VIOLATORS = 64
     STALLED = 9
 
 # A row depends on M if the pivot with which it would enter is smaller, relative to K's diagonal.
 cdef double SMALL_PIVOT = 1e-9
 # By this much of its box a coefficient may be outside.
 cdef double SLACK = 1e-12
+# The least part of the way that is tried in rounds.
+cdef double SHORTEST = 1.0 / 64
 
 # The left-out value (NaN for a row that is not in play); the sizes of the moves that made the
 # solution, in u of rows that were in M and in c of others; how far the coefficients of rows in M
@@ -43,6 +51,7 @@ cdef double SLACK = 1e-12
 FACTS = ("value", "moves_free", "moves_other", "room", "clipped")
 
 
+@cython.final
 cdef class LeaveOut:
     """Workspace for leaving rows out of one solution."""
 
@@ -54,9 +63,17 @@ cdef class LeaveOut:
     cdef double[::1] low
     cdef double[::1] high
     cdef double[::1] moved
+    # the boxes of rows in M, and how far their coefficients can rise and fall in all
+    cdef double[::1] top
+    cdef double[::1] bottom
+    cdef double rises
+    cdef double falls
     # the rows that have changed: where they are now, what is known of each, what was found
     cdef Py_ssize_t[::1] changed
     cdef Py_ssize_t n_changed
+    cdef Py_ssize_t[::1] saved
+    cdef Py_ssize_t n_saved
+    cdef signed char[::1] saved_state
     cdef signed char[::1] state
     cdef signed char[::1] open
     cdef double[::1] target
@@ -72,13 +89,14 @@ cdef class LeaveOut:
 
     def __init__(self, Base base):
         cdef Py_ssize_t i
-        cdef double low, high
         self.base, self.drive, self.a = base, Drive(base), base.a
         moving = np.zeros((4, self.a))
         self.value, self.low, self.high, self.moved = moving[0], moving[1], moving[2], moving[3]
         self.changed = np.empty(MOST_CHANGED, dtype=np.intp)
         self.unknown = np.empty(MOST_CHANGED, dtype=np.intp)
         self.state = np.empty(MOST_CHANGED, dtype=np.int8)
+        self.saved = np.empty(MOST_CHANGED, dtype=np.intp)
+        self.saved_state = np.empty(MOST_CHANGED, dtype=np.int8)
         self.open = np.empty(MOST_CHANGED, dtype=np.int8)
         self.target, self.answer = np.empty(MOST_CHANGED), np.empty(MOST_CHANGED)
         self.place = np.full(self.a, -1, dtype=np.intp)
@@ -87,53 +105,122 @@ cdef class LeaveOut:
         self.pivots = np.empty(MOST_CHANGED, dtype=np.intc)
         self.violators = np.empty(self.a, dtype=np.intp)
         self.wanted = np.empty(self.a, dtype=np.int8)
+        self.top, self.bottom = np.empty(base.k), np.empty(base.k)
         for i in range(self.a):
             self._limits(i)
+        for i in range(base.k):
+            self.top[i] = base.box_high(i, base.state[i])
+            self.bottom[i] = base.box_low(i, base.state[i])
+            self.rises += self.top[i] - base.c[i]
+            self.falls += base.c[i] - self.bottom[i]
 
     def leave_out(self, const Py_ssize_t[::1] who, const Py_ssize_t[::1] position,
-                  const double[::1] taken, const double[::1] rest, const double[:, ::1] column,
-                  double[:, ::1] out, double[:, ::1] facts, signed char[::1] outcome,
-                  const int[::1] cancel):
+                  const double[::1] taken, const double[:, ::1] column,
+                  const Py_ssize_t[::1] column_of, double[:, ::1] facts,
+                  signed char[::1] outcome, double[:, ::1] out, const int[::1] cancel):
         """Take away what each of the rows ``who`` gives up, one row at a time.
 
-        ``position[r]`` is where who[r] stands among the rows in play (-1: nowhere), ``taken[r]``
-        how much of its coefficient goes and ``rest[r]`` what remains; ``column[r]`` is its column
-        of T (ignored for rows in M).  ``out[r]`` holds the full-data coefficients on entry and
-        those without the row on exit.  ``facts[r]`` is told of solutions found in rounds, as
-        `FACTS` lists; NaN where a row was driven out.  The loop ends early when another thread
+        ``position[r]`` is where who[r] stands among the rows in play (-1: nowhere) and ``taken[r]``
+        how much of its coefficient goes; ``column[column_of[r]]`` is its column of T if it is not
+        in M.  ``facts[r]`` is told of solutions found in rounds, as `FACTS` lists; NaN where a row
+        was driven out.  ``out`` is empty, or holds full-data coefficients on entry and those
+        without the row on exit, row who[r] itself aside.  The loop ends early when another thread
         sets ``cancel``.
         """
-        cdef Py_ssize_t r, i, j
+        cdef Py_ssize_t r, j
+        cdef const double* mine
         with nogil:
+            self._look_ahead(position, taken, column, column_of)
             for r in range(who.shape[0]):
                 if cancel[0]:
                     break
                 j = position[r]
-                outcome[r] = self._rounds(j, taken[r], &column[r, 0])
+                mine = &column[column_of[r], 0] if column_of[r] >= 0 else NULL
+                outcome[r] = self._in_parts(j, taken[r], mine)
                 if outcome[r] == DONE:
-                    self._write(&out[r, 0])
                     self._note(j, taken[r], &facts[r, 0])
+                    if out.shape[0] > 0:
+                        self._write(&out[r, 0])
                 self._forget(j)
                 if outcome[r] != DONE:
-                    outcome[r] = self.drive.run(j, taken[r], &column[r, 0])
-                    for i in range(self.a):
-                        out[r, self.base.rows[i]] = self.drive.c[i]
-                    for i in range(N_FACTS):
-                        facts[r, i] = NAN
-                out[r, who[r]] = rest[r]
-            self.events += self.drive.events
-            self.drive.events = 0
+                    outcome[r] = self._drive_out(j, taken[r], mine, out.shape[0] > 0,
+                                                 &out[r, 0], &facts[r, 0])
+
+    cdef void _look_ahead(self, const Py_ssize_t[::1] position, const double[::1] taken,
+                          const double[:, ::1] column,
+                          const Py_ssize_t[::1] column_of) noexcept nogil:
+        """Columns of all rows that the first round will ask for, made together."""
+        cdef Py_ssize_t r, s, count
+        for r in range(position.shape[0]):
+            self._begin(position[r], taken[r])
+            if self._respond(taken[r], &column[column_of[r], 0] if column_of[r] >= 0 else NULL):
+                count = self._find_violators(position[r])
+                for s in range(count if count <= MOST_VIOLATORS else 0):
+                    self.base.want(self.violators[s])
+            self._forget(position[r])
+        self.base.make_wanted()
+
+    cdef signed char _drive_out(self, Py_ssize_t j, double taken, const double* column, bint write,
+                                double* out, double* facts) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef signed char outcome = self.drive.run(j, taken, column)
+        for i in range(N_FACTS):
+            facts[i] = NAN
+        for i in range(self.a if write else 0):
+            out[self.base.rows[i]] = self.drive.c[i]
+        self.events += self.drive.events
+        self.drive.events = 0
+        return outcome
+
+    cdef signed char _in_parts(self, Py_ssize_t j, double taken,
+                               const double* column) noexcept nogil:
+        """The whole way at once, or as much of it at a time as rounds can do."""
+        cdef double done = 0.0, step = 1.0
+        self._begin(j, taken)
+        while True:
+            self._save()
+            if self._rounds(j, min(done + step, 1.0) * taken, column) == DONE:
+                done += step
+                step *= 2.0
+                if done >= 1.0:
+                    return DONE
+            else:
+                step *= 0.5
+                if step < SHORTEST:
+                    return STALLED
+                self._restore(j)
+
+    cdef void _begin(self, Py_ssize_t j, double taken) noexcept nogil:
+        if j >= 0:
+            self.low[j], self.high[j] = -INFINITY, INFINITY
+        if 0 <= j < self.base.k:
+            self._add(j)
+            self.state[0], self.open[0] = self.base.state[j] + 1, 1
+            self.target[0] = -taken
+
+    cdef void _save(self) noexcept nogil:
+        cdef Py_ssize_t s
+        self.n_saved = self.n_changed
+        for s in range(self.n_changed):
+            self.saved[s], self.saved_state[s] = self.changed[s], self.state[s]
+
+    cdef void _restore(self, Py_ssize_t j) noexcept nogil:
+        cdef Py_ssize_t s, i
+        self._forget(-1)
+        for s in range(self.n_saved):
+            i = self.saved[s]
+            self._add(i)
+            self.state[s] = self.saved_state[s]
+            self._aim(s)
+            if i == j:
+                self.open[s] = 1
 
     cdef signed char _rounds(self, Py_ssize_t j, double taken,
                              const double* column) noexcept nogil:
         cdef Py_ssize_t count, least = self.a + 1
         cdef int rounds, patience = PATIENCE
-        if j >= 0:
-            self.low[j], self.high[j] = -INFINITY, INFINITY
         if 0 <= j < self.base.k:
-            self._add(j)
-            self.state[0], self.open[0], self.target[0] = self.base.state[j] + 1, 1, -taken
-            column = NULL
+            self.target[0] = -taken
         for rounds in range(MOST_ROUNDS):
             if not self._respond(taken, column):
                 return STALLED
@@ -146,7 +233,7 @@ cdef class LeaveOut:
                 patience -= 1
             else:
                 return STALLED
-            if not self._move(count):
+            if count > MOST_VIOLATORS or not self._move(count):
                 return STALLED
         return STALLED
 
@@ -328,28 +415,33 @@ cdef class LeaveOut:
     cdef void _note(self, Py_ssize_t j, double taken, double* facts) noexcept nogil:
         cdef Py_ssize_t i, s
         cdef bint was_free = 0 <= j < self.base.k
-        cdef double rises = 0.0, falls = 0.0
+        cdef double c, high, low, rises = self.rises, falls = self.falls, clipped = 0.0
         facts[0] = NAN
         if was_free:
             facts[0] = self.base.u[j] + self.answer[self.place[j]]
         elif j >= 0:
             facts[0] = self.base.u[j] + self.moved[j]
-        facts[1], facts[2], facts[4] = 0.0, 0.0 if was_free else fabs(taken), 0.0
+        facts[1], facts[2] = 0.0, 0.0 if was_free else fabs(taken)
+        for i in range(self.base.k):
+            c = self.moved[i]
+            rises -= c
+            falls += c
+            c += self.base.c[i]
+            clipped += max(c - self.top[i], 0.0) + max(self.bottom[i] - c, 0.0)
         for s in range(self.n_changed):
             i = self.changed[s]
             facts[1 if i < self.base.k else 2] += fabs(self.answer[s])
+            if i < self.base.k:  # it was counted above
+                c = self.base.c[i] + self.moved[i]
+                rises -= self.top[i] - c
+                falls -= c - self.bottom[i]
+                clipped -= max(c - self.top[i], 0.0) + max(self.bottom[i] - c, 0.0)
             if self.state[s] % 2 == 1:
-                self._add_room(i, self.state[s], &rises, &falls, &facts[4])
-        for i in range(self.base.k):
-            if self.place[i] < 0:
-                self._add_room(i, self.base.state[i], &rises, &falls, &facts[4])
-        facts[3] = min(rises, falls)
+                c = self._found(i)
+                high = self.base.box_high(i, self.state[s])
+                low = self.base.box_low(i, self.state[s])
+                rises += high - c
+                falls += c - low
+                clipped += max(c - high, 0.0) + max(low - c, 0.0)
+        facts[3], facts[4] = min(rises, falls), clipped
         self.events += self.n_changed - was_free
-
-    cdef void _add_room(self, Py_ssize_t i, signed char state, double* rises, double* falls,
-                        double* clipped) noexcept nogil:
-        cdef double c = self._found(i)
-        rises[0] += max(self.base.box_high(i, state) - c, 0.0)
-        falls[0] += max(c - self.base.box_low(i, state), 0.0)
-        clipped[0] += max(max(c - self.base.box_high(i, state), self.base.box_low(i, state) - c),
-                          0.0)

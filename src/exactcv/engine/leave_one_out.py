@@ -28,7 +28,7 @@ from .labels import certain, gaps
 from .merged import Merged
 from .path import Point, Tracker, at_knot, states_of
 from .shares import Leaving, Shares
-from .table import Found, Inverse, Table
+from .table import Inverse, Table
 
 __all__ = ["LeaveOneOut", "groups", "in_play", "runs"]
 
@@ -55,7 +55,16 @@ class Leaves:
 
 
 class LeaveOneOut:
-    """Leaves rows out at one grid point after another."""
+    """Leaves rows out at one grid point after another.
+
+    Parameters
+    ----------
+    task, ledger, span, cancel
+    merged : Merged, optional
+        Rows that are one; none if not given.
+    judge_all : bool
+        Have every solution judged, also those whose label is certain without.
+    """
 
     def __init__(
         self,
@@ -64,10 +73,11 @@ class LeaveOneOut:
         span: Span,
         cancel: NDArray[np.int32],
         merged: Merged | None = None,
+        judge_all: bool = False,
     ):
         self.task, self.ledger, self.span, self.cancel = task, ledger, span, cancel
         self.merged = Merged.nothing(task.problem) if merged is None else merged
-        self.problem = self.merged.problem
+        self.problem, self.judge_all = self.merged.problem, judge_all
         self._twins = self._find_twins()
 
     def at(self, ls: IntArray, points: list[Point]) -> int:
@@ -209,28 +219,31 @@ class LeaveOneOut:
     # ---- folds that are solved -----------------------------------------------------------------
 
     def _solve(self, l: int, point: Point, table: Table, leaves: Leaves) -> None:
-        found = table.leave_out(leaves.sites, leaves.taken, self.cancel)
+        if not (self.task.want_decision or self.judge_all) and self.ledger.sound(l):
+            leaves = leaves.part(~self._prove_from(l, table, leaves))
+        if not len(leaves):
+            return
+        coef, found = table.solutions(leaves.sites, leaves.taken, self.cancel)
         if self.cancel[0]:
             raise Cancelled
-        todo = ~self._prove_from(l, table, found, leaves)
-        good = np.flatnonzero(todo & ~found.failed)
-        within = tolerances.POLISH * self.task.tol
+        todo, good = found.failed, np.flatnonzero(~found.failed)
         mine = leaves.part(good)
-        coef = self._apart(found.coef[good], mine)
-        todo[good] = ~self.ledger.solved(l, mine.folds, coef, within=within)
+        within = tolerances.POLISH * self.task.tol
+        judged = self.ledger.solved(l, mine.folds, self._apart(coef[good], mine), within=within)
+        todo[good] = ~judged
         for r in np.flatnonzero(todo):
-            self._resolve(l, point, leaves.part(slice(r, r + 1)), found.coef[r])
+            self._resolve(l, point, leaves.part(slice(r, r + 1)), coef[r])
 
-    def _prove_from(self, l: int, table: Table, found: Found, leaves: Leaves) -> NDArray[np.bool_]:
+    def _prove_from(self, l: int, table: Table, leaves: Leaves) -> NDArray[np.bool_]:
         """Enter labels that solutions leave no doubt of, without having them judged."""
-        if self.task.want_decision or not self.ledger.sound(l):
-            return np.zeros(len(leaves), dtype=bool)
+        found = table.facts(leaves.sites, leaves.taken, self.cancel)
+        if self.cancel[0]:
+            raise Cancelled
         room = found.room if self.problem.fit_intercept else np.full(len(leaves), np.inf)
         sure = certain(found.value, gaps(table, found), self.span.own[leaves.sites], room)
         sure &= ~found.failed
         wrong = ~(self.problem.y[leaves.rows] * found.value > 0)
-        coef = self._apart(found.coef[sure], leaves.part(sure))
-        self.ledger.proved(l, leaves.folds[sure], wrong[sure], coef)
+        self.ledger.proved(l, leaves.folds[sure], wrong[sure])
         return sure
 
     def _apart(self, coef: FloatArray, leaves: Leaves) -> FloatArray:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .. import tolerances
 from .._core._base import Base
 from .._core._drive import Outcome
-from .._core._leave_out import LeaveOut
+from .._core._leave_out import FACTS, LeaveOut
 from ..problem.problem import Problem
 from ..types import FloatArray, IntArray
 from .full_solution import FullSolution, independent
@@ -129,13 +129,12 @@ class Inverse:
 
 @dataclass(frozen=True)
 class Found:
-    """Solutions without some row each, and what the compiled loop says of them.
+    """What the compiled loop says of solutions without some row each.
 
     failed : came to nothing.
     value, moves_free, moves_other, room, clipped : as ``_leave_out.FACTS`` explains.
     """
 
-    coef: FloatArray
     failed: NDArray[np.bool_]
     value: FloatArray
     moves_free: FloatArray
@@ -177,28 +176,41 @@ class Table:
         """Changes of place so far, all rows together."""
         return int(self._loop.events)
 
-    def leave_out(self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32]) -> Found:
-        """Solutions when each row of ``who`` loses what is taken from its coefficient."""
+    def facts(self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32]) -> Found:
+        """Leave out each row of ``who``, taking that much from its coefficient."""
+        return self._leave_out(who, taken, np.empty((0, 1)), cancel)
+
+    def solutions(
+        self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32]
+    ) -> tuple[FloatArray, Found]:
+        """The same, with the coefficients."""
         coef = np.empty((len(who), self.base.problem.n))
         coef[:] = self.base.coef
-        outcome, facts = np.empty(len(who), dtype=np.int8), np.empty((len(who), 5))
-        rest, columns = self.base.coef[who] - taken, self._columns(who)
-        self._loop.leave_out(
-            who, self.position[who], taken, rest, columns, coef, facts, outcome, cancel
-        )
-        return Found(coef, outcome != Outcome.DONE, *facts.T)
+        found = self._leave_out(who, taken, coef, cancel)
+        coef[np.arange(len(who)), who] = self.base.coef[who] - taken
+        return coef, found
 
-    def _columns(self, who: IntArray) -> FloatArray:
-        """The table's columns (as rows) of rows on a segment that are to be left out."""
+    def _leave_out(
+        self, who: IntArray, taken: FloatArray, coef: FloatArray, cancel: NDArray[np.int32]
+    ) -> Found:
+        outcome, facts = np.empty(len(who), dtype=np.int8), np.empty((len(who), len(FACTS)))
+        columns, column_of = self._columns(who)
+        self._loop.leave_out(
+            who, self.position[who], taken, columns, column_of, facts, outcome, coef, cancel
+        )
+        return Found(outcome != Outcome.DONE, *facts.T)
+
+    def _columns(self, who: IntArray) -> tuple[FloatArray, IntArray]:
+        """The table's columns (as rows) of rows on a segment, and which is whose (-1: none)."""
         problem, members, others = self.base.problem, self.columns.members, self.columns.others
-        k = len(members)
-        columns = np.zeros((len(who), k + len(others)))
-        on_segment = np.flatnonzero((self.position[who] < 0) | (self.position[who] >= k))
-        if not len(on_segment):
-            return columns
+        k, place = len(members), self.position[who]
+        on_segment = np.flatnonzero((place < 0) | (place >= k))
+        column_of = np.full(len(who), -1, dtype=np.intp)
+        column_of[on_segment] = np.arange(len(on_segment))
         out = who[on_segment]
         response, tail = self.columns.inverse.system.solve(problem.K[np.ix_(out, members)])
-        column = problem.K[np.ix_(out, others)] - tail[:, None]
-        column -= response @ self.columns.border.T
-        columns[on_segment, :k], columns[on_segment, k:] = -response, column
-        return columns
+        columns = np.empty((len(out), k + len(others)))
+        columns[:, :k] = -response
+        columns[:, k:] = problem.K[np.ix_(out, others)] - tail[:, None]
+        columns[:, k:] -= response @ self.columns.border.T
+        return columns, column_of

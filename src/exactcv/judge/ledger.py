@@ -151,17 +151,8 @@ class Ledger:
         with self._timed():
             self._inherit(l, np.asarray(folds, dtype=np.intp))
 
-    def proved(
-        self,
-        l: int,
-        folds: IntArray,
-        wrong: NDArray[np.bool_],
-        coef: FloatArray | None = None,
-    ) -> None:
-        """Enter leave-one-out folds whose label follows from a bound.
-
-        ``coef`` are the coefficients from which it does, where it is not the full-data solution.
-        """
+    def proved(self, l: int, folds: IntArray, wrong: NDArray[np.bool_]) -> None:
+        """Enter leave-one-out folds whose label follows from a bound."""
         self.wrong[l, folds] = wrong
         self.how[l, folds] = PROVED
 

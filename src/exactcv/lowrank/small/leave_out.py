@@ -113,19 +113,6 @@ class _Watch(Ledger):
         self.moved[folds] = np.maximum(self.moved[folds], moved)
         return meets
 
-    def proved(
-        self,
-        l: int,
-        folds: IntArray,
-        wrong: NDArray[np.bool_],
-        coef: FloatArray | None = None,
-    ) -> None:
-        """A solution of the small problem says nothing of the rows that are not in it."""
-        if coef is None:
-            super().proved(l, folds, wrong)
-        else:
-            self.solved(l, folds, coef)
-
 
 class LeaveOut:
     """Leaves out rows at one grid point.
@@ -303,7 +290,9 @@ class LeaveOut:
         own = self.spread.own(Z)
         span = Span(own, np.sqrt(own * self.spread.most))
         point = Point(1.0, state, coef, problem.K @ coef, b)
-        LeaveOneOut(task, ledger, span, self.cancel).at(np.zeros(1, dtype=np.intp), [point])
+        # A solution of the small problem says nothing of rows that are not in it until it is seen.
+        engine = LeaveOneOut(task, ledger, span, self.cancel, judge_all=True)
+        engine.at(np.zeros(1, dtype=np.intp), [point])
         return ledger
 
     def _outcome(self, ledger: _Watch, where: IntArray, problem: Reduced) -> Outcome:
