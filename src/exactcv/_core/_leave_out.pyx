@@ -47,13 +47,17 @@ cdef double SHORTEST = 1.0 / 64
 
 # The left-out value (NaN for a row that is not in play); the sizes of the moves that made the
 # solution, in u of rows that were in M and in c of others; how far the coefficients of rows in M
-# can rise and fall in all, whichever is less; what was cut off to keep them in their boxes.
+# can rise and fall in all, whichever is less, or 0 if none is strictly inside its box; what was cut
+# off to keep them in their boxes.
 FACTS = ("value", "moves_free", "moves_other", "room", "clipped")
 
 
 @cython.final
 cdef class LeaveOut:
-    """Workspace for leaving rows out of one solution."""
+    """Workspace for leaving rows out of one solution.
+
+    A coefficient nearer than ``near`` to an end of its box, relative to it, is not strictly inside.
+    """
 
     cdef Base base
     cdef Drive drive
@@ -66,6 +70,9 @@ cdef class LeaveOut:
     # the boxes of rows in M, and how far their coefficients can rise and fall in all
     cdef double[::1] top
     cdef double[::1] bottom
+    cdef double[::1] inner_top
+    cdef double[::1] inner_bottom
+    cdef double near
     cdef double rises
     cdef double falls
     # the rows that have changed: where they are now, what is known of each, what was found
@@ -87,9 +94,9 @@ cdef class LeaveOut:
     cdef signed char[::1] wanted
     cdef readonly Py_ssize_t events
 
-    def __init__(self, Base base):
+    def __init__(self, Base base, double near):
         cdef Py_ssize_t i
-        self.base, self.drive, self.a = base, Drive(base), base.a
+        self.base, self.drive, self.a, self.near = base, Drive(base), base.a, near
         moving = np.zeros((4, self.a))
         self.value, self.low, self.high, self.moved = moving[0], moving[1], moving[2], moving[3]
         self.changed = np.empty(MOST_CHANGED, dtype=np.intp)
@@ -106,11 +113,14 @@ cdef class LeaveOut:
         self.violators = np.empty(self.a, dtype=np.intp)
         self.wanted = np.empty(self.a, dtype=np.int8)
         self.top, self.bottom = np.empty(base.k), np.empty(base.k)
+        self.inner_top, self.inner_bottom = np.empty(base.k), np.empty(base.k)
         for i in range(self.a):
             self._limits(i)
         for i in range(base.k):
             self.top[i] = base.box_high(i, base.state[i])
             self.bottom[i] = base.box_low(i, base.state[i])
+            self.inner_top[i] = self.top[i] - near * (self.top[i] - self.bottom[i])
+            self.inner_bottom[i] = self.bottom[i] + near * (self.top[i] - self.bottom[i])
             self.rises += self.top[i] - base.c[i]
             self.falls += base.c[i] - self.bottom[i]
 
@@ -416,6 +426,7 @@ cdef class LeaveOut:
         cdef Py_ssize_t i, s
         cdef bint was_free = 0 <= j < self.base.k
         cdef double c, high, low, rises = self.rises, falls = self.falls, clipped = 0.0
+        cdef Py_ssize_t inside = 0
         facts[0] = NAN
         if was_free:
             facts[0] = self.base.u[j] + self.answer[self.place[j]]
@@ -428,6 +439,7 @@ cdef class LeaveOut:
             falls += c
             c += self.base.c[i]
             clipped += max(c - self.top[i], 0.0) + max(self.bottom[i] - c, 0.0)
+            inside += (c < self.inner_top[i]) & (c > self.inner_bottom[i])
         for s in range(self.n_changed):
             i = self.changed[s]
             facts[1 if i < self.base.k else 2] += fabs(self.answer[s])
@@ -436,6 +448,7 @@ cdef class LeaveOut:
                 rises -= self.top[i] - c
                 falls -= c - self.bottom[i]
                 clipped -= max(c - self.top[i], 0.0) + max(self.bottom[i] - c, 0.0)
+                inside -= (c < self.inner_top[i]) & (c > self.inner_bottom[i])
             if self.state[s] % 2 == 1:
                 c = self._found(i)
                 high = self.base.box_high(i, self.state[s])
@@ -443,5 +456,6 @@ cdef class LeaveOut:
                 rises += high - c
                 falls += c - low
                 clipped += max(c - high, 0.0) + max(low - c, 0.0)
-        facts[3], facts[4] = min(rises, falls), clipped
+                inside += min(high - c, c - low) > self.near * (high - low)
+        facts[3], facts[4] = min(rises, falls) if inside > 0 else 0.0, clipped
         self.events += self.n_changed - was_free

@@ -40,15 +40,24 @@ BLOCK = 256
 
 @dataclass(frozen=True)
 class Leaves:
-    """Folds, the row that each leaves out, its site, and what that must give up."""
+    """Folds, the row that each leaves out, its site, how much of its box that keeps (as a share)
+    and what its coefficient must give up."""
 
     folds: IntArray
     rows: IntArray
     sites: IntArray
+    keep: FloatArray
     taken: FloatArray
 
-    def part(self, which: IntArray | NDArray[np.bool_]) -> Leaves:
-        return Leaves(self.folds[which], self.rows[which], self.sites[which], self.taken[which])
+    def of(self, full: FullSolution) -> Leaves:
+        """The same for the coefficients of that solution."""
+        high, low = full.levels[self.sites, 0], full.levels[self.sites, -1]
+        rest = np.clip(full.coef[self.sites], self.keep * low, self.keep * high)
+        return replace(self, taken=full.coef[self.sites] - rest)
+
+    def part(self, which: IntArray | NDArray[np.bool_] | slice) -> Leaves:
+        parts = (self.folds, self.rows, self.sites, self.keep, self.taken)
+        return Leaves(*(values[which] for values in parts))
 
     def __len__(self) -> int:
         return len(self.folds)
@@ -86,15 +95,15 @@ class LeaveOneOut:
         What rows at a knot need is worked out again only where they differ from the last point's.
         """
         inverse, events = Inverse(self.problem), 0
-        for l, point in zip(ls, points, strict=True):
-            full = self._solution(int(l), point)
+        for l, point in zip(map(int, ls), points, strict=True):
+            full = self._solution(l, point)
             leaves = self._leaves(full)
-            nothing = full.coef[leaves.sites] == 0.0
-            self._without_coefficient(int(l), full, leaves.part(nothing))
-            leaves = leaves.part(~nothing)
-            if len(leaves):
-                events += self._with_coefficient(int(l), point, full, leaves, inverse)
-            self.ledger.alike(int(l), *self._twins)
+            nothing, fits = full.coef[leaves.sites] == 0.0, leaves.taken == 0.0
+            self._without_coefficient(l, full, leaves.part(nothing))
+            self._with_room(l, full, leaves.part(fits & ~nothing))
+            if not fits.all():
+                events += self._with_coefficient(l, point, full, leaves.part(~fits), inverse)
+            self.ledger.alike(l, *self._twins)
         return events
 
     def _with_coefficient(
@@ -109,7 +118,7 @@ class LeaveOneOut:
         events = 0
         for mine, start in groups(full, left & bounds.up, left & ~bounds.up):
             base = inverse.of(start)
-            group = leaves.part(mine)
+            group = leaves.part(mine).of(base)
             moving = in_play(full, bounds, mine)
             moving[group.sites], moving[base.members] = True, False
             table = Table(base, inverse.columns(np.flatnonzero(moving)))
@@ -144,10 +153,8 @@ class LeaveOneOut:
         gone = np.ones(len(rows))
         weight = self.problem.weight[sites]
         np.divide(self.task.problem.weight[rows], weight, out=gone, where=weight > 0)
-        high, low = full.levels[sites, 0], full.levels[sites, -1]
         keep = np.where(self.merged.copies[rows] > 1, 1.0 - gone, 0.0)
-        rest = np.clip(full.coef[sites], keep * low, keep * high)
-        return Leaves(folds, rows, sites, full.coef[sites] - rest)
+        return Leaves(folds, rows, sites, keep, np.zeros(len(rows))).of(full)
 
     def _slack(self, l: int, full: FullSolution) -> float:
         """How far the full-data u may be from the exact ones, by their certificate.
@@ -181,6 +188,22 @@ class LeaveOneOut:
         if moves.any():
             coef = np.tile(full.coef, (int(moves.sum()), 1))
             self.ledger.solved(l, leaves.folds[moves], self._apart(coef, leaves.part(moves)))
+
+    def _with_room(self, l: int, full: FullSolution, leaves: Leaves) -> None:
+        """What the other rows of the site can take up: the solution stays what it was."""
+        if not self.task.want_decision and self.ledger.sound(l):
+            # The site is still strictly inside its box, and with it the intercept a point.
+            coef, width = full.coef[leaves.sites], full.levels[leaves.sites] * leaves.keep[:, None]
+            inside = np.minimum(width[:, 0] - coef, coef - width[:, -1])
+            sure = inside > tolerances.AT_BOUND * (width[:, 0] - width[:, -1])
+            value = self.problem.y[leaves.rows] * full.u[leaves.sites]
+            sure &= np.abs(value) > self._slack(l, full) + tolerances.TIE
+            self.ledger.proved(l, leaves.folds[sure], value[sure] < 0)
+            leaves = leaves.part(~sure)
+        for first in range(0, len(leaves), BLOCK):
+            mine = leaves.part(slice(first, first + BLOCK))
+            coef = np.tile(full.coef, (len(mine), 1))
+            self.ledger.solved(l, mine.folds, self._apart(coef, mine))
 
     def _prove(self, l: int, bounds: Reach, leaves: Leaves) -> NDArray[np.bool_]:
         """Enter the labels that follow from a bound; returns which those are."""

@@ -169,7 +169,7 @@ class Table:
             self.u[rows], base.coef[rows], base.state[rows],
             problem.loss.knots[rows], base.levels[rows], problem.fit_intercept, self.tol,
         )  # fmt: skip
-        self._loop = LeaveOut(start)
+        self._loop = LeaveOut(start, tolerances.AT_BOUND)
 
     @property
     def events(self) -> int:
