@@ -29,6 +29,7 @@ cdef class Base:
     cdef const double* column(self, Py_ssize_t i) noexcept nogil
     cdef void _make_column(self, Py_ssize_t i, double* column) noexcept nogil
     cdef void _start_column(self, Py_ssize_t i, double* column) noexcept nogil
+    cdef bint has_column(self, Py_ssize_t i) noexcept nogil
     cdef void want(self, Py_ssize_t i) noexcept nogil
     cdef void make_wanted(self) noexcept nogil
     cdef double box_high(self, Py_ssize_t i, signed char state) noexcept nogil

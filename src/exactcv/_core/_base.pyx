@@ -24,7 +24,7 @@ cimport cython
 import numpy as np
 
 cdef enum:
-    COLUMN_BYTES = 64_000_000
+    COLUMN_BYTES = 128_000_000
     LEAST_COLUMNS = 512
 
 
@@ -104,13 +104,15 @@ cdef class Base:
         for r in range(self.k):
             column[r] = -self.table[r, i]
 
+    cdef bint has_column(self, Py_ssize_t i) noexcept nogil:
+        return i < self.k or self.slot[i - self.k] >= 0
+
     cdef void want(self, Py_ssize_t i) noexcept nogil:
-        """Ask for a column that will be needed soon."""
-        if i >= self.k and self.slot[i - self.k] < 0 and not self.pinned[i]:
-            if self.n_wanted < self.wanted.shape[0]:
-                self.pinned[i] = 1
-                self.wanted[self.n_wanted] = i
-                self.n_wanted += 1
+        """Ask for a column that is not there."""
+        if not self.pinned[i] and self.n_wanted < self.wanted.shape[0]:
+            self.pinned[i] = 1
+            self.wanted[self.n_wanted] = i
+            self.n_wanted += 1
 
     cdef void make_wanted(self) noexcept nogil:
         """Make them all in one product."""

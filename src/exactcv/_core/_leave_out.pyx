@@ -36,7 +36,11 @@ cdef enum:
     PATIENCE = 3
     # More violators than this mean that the step was too long.
     MOST_VIOLATORS = 64
+    # How often rows wait for columns before each makes its own.
+    ATTEMPTS = 8
+    # Outcomes besides those of a drive
     STALLED = 9
+    WAITING = 10
 
 # A row depends on M if the pivot with which it would enter is smaller, relative to K's diagonal.
 cdef double SMALL_PIVOT = 1e-9
@@ -92,6 +96,7 @@ cdef class LeaveOut:
     cdef int[::1] pivots
     cdef Py_ssize_t[::1] violators
     cdef signed char[::1] wanted
+    cdef bint waits
     cdef readonly Py_ssize_t events
 
     def __init__(self, Base base, double near):
@@ -137,38 +142,35 @@ cdef class LeaveOut:
         without the row on exit, row who[r] itself aside.  The loop ends early when another thread
         sets ``cancel``.
         """
-        cdef Py_ssize_t r, j
-        cdef const double* mine
+        cdef Py_ssize_t r
+        cdef int attempt
         with nogil:
-            self._look_ahead(position, taken, column, column_of)
             for r in range(who.shape[0]):
-                if cancel[0]:
-                    break
-                j = position[r]
-                mine = &column[column_of[r], 0] if column_of[r] >= 0 else NULL
-                outcome[r] = self._in_parts(j, taken[r], mine)
-                if outcome[r] == DONE:
-                    self._note(j, taken[r], &facts[r, 0])
-                    if out.shape[0] > 0:
-                        self._write(&out[r, 0])
-                self._forget(j)
-                if outcome[r] != DONE:
-                    outcome[r] = self._drive_out(j, taken[r], mine, out.shape[0] > 0,
-                                                 &out[r, 0], &facts[r, 0])
+                outcome[r] = WAITING
+            for attempt in range(ATTEMPTS):
+                # Columns that are asked for are made together, which is many times quicker.
+                self.waits = attempt < ATTEMPTS - 1
+                for r in range(who.shape[0]):
+                    if cancel[0]:
+                        break
+                    if outcome[r] == WAITING:
+                        outcome[r] = self._one(
+                            position[r], taken[r],
+                            &column[column_of[r], 0] if column_of[r] >= 0 else NULL,
+                            out.shape[0] > 0, &out[r, 0], &facts[r, 0])
+                self.base.make_wanted()
 
-    cdef void _look_ahead(self, const Py_ssize_t[::1] position, const double[::1] taken,
-                          const double[:, ::1] column,
-                          const Py_ssize_t[::1] column_of) noexcept nogil:
-        """Columns of all rows that the first round will ask for, made together."""
-        cdef Py_ssize_t r, s, count
-        for r in range(position.shape[0]):
-            self._begin(position[r], taken[r])
-            if self._respond(taken[r], &column[column_of[r], 0] if column_of[r] >= 0 else NULL):
-                count = self._find_violators(position[r])
-                for s in range(count if count <= MOST_VIOLATORS else 0):
-                    self.base.want(self.violators[s])
-            self._forget(position[r])
-        self.base.make_wanted()
+    cdef signed char _one(self, Py_ssize_t j, double taken, const double* column, bint write,
+                          double* out, double* facts) noexcept nogil:
+        cdef signed char outcome = self._in_parts(j, taken, column)
+        if outcome == DONE:
+            self._note(j, taken, facts)
+            if write:
+                self._write(out)
+        self._forget(j)
+        if outcome == STALLED:
+            outcome = self._drive_out(j, taken, column, write, out, facts)
+        return outcome
 
     cdef signed char _drive_out(self, Py_ssize_t j, double taken, const double* column, bint write,
                                 double* out, double* facts) noexcept nogil:
@@ -186,10 +188,14 @@ cdef class LeaveOut:
                                const double* column) noexcept nogil:
         """The whole way at once, or as much of it at a time as rounds can do."""
         cdef double done = 0.0, step = 1.0
+        cdef signed char outcome
         self._begin(j, taken)
         while True:
             self._save()
-            if self._rounds(j, min(done + step, 1.0) * taken, column) == DONE:
+            outcome = self._rounds(j, min(done + step, 1.0) * taken, column)
+            if outcome == WAITING:
+                return WAITING
+            if outcome == DONE:
                 done += step
                 step *= 2.0
                 if done >= 1.0:
@@ -229,6 +235,7 @@ cdef class LeaveOut:
                              const double* column) noexcept nogil:
         cdef Py_ssize_t count, least = self.a + 1
         cdef int rounds, patience = PATIENCE
+        cdef signed char outcome
         if 0 <= j < self.base.k:
             self.target[0] = -taken
         for rounds in range(MOST_ROUNDS):
@@ -243,8 +250,11 @@ cdef class LeaveOut:
                 patience -= 1
             else:
                 return STALLED
-            if count > MOST_VIOLATORS or not self._move(count):
+            if count > MOST_VIOLATORS:
                 return STALLED
+            outcome = self._move(count)
+            if outcome != DONE:
+                return outcome
         return STALLED
 
     cdef bint _respond(self, double taken, const double* column) noexcept nogil:
@@ -329,9 +339,18 @@ cdef class LeaveOut:
             return state + 1
         return state - 1 if x < low - self.base.tol else state
 
-    cdef bint _move(self, Py_ssize_t count) noexcept nogil:
-        """All violators to the place they want; False if they are too many or one depends on M."""
+    cdef signed char _move(self, Py_ssize_t count) noexcept nogil:
+        """All violators to the place they want; STALLED if they are too many or one depends on M.
+        """
         cdef Py_ssize_t r, i, s
+        cdef bint all_there = True
+        for r in range(count if self.waits else 0):
+            i = self.violators[r]
+            if not self.base.has_column(i):
+                self.base.want(i)
+                all_there = False
+        if not all_there:
+            return WAITING
         for r in range(count):
             i = self.violators[r]
             s = self.place[i]
@@ -340,13 +359,13 @@ cdef class LeaveOut:
                 continue
             if s < 0:
                 if self.n_changed == MOST_CHANGED:
-                    return False
+                    return STALLED
                 s = self._add(i)
                 if i >= self.base.k and not self.base.column(i)[i] > SMALL_PIVOT * self.base.scale:
-                    return False
+                    return STALLED
             self.state[s] = self.wanted[r]
             self._aim(s)
-        return True
+        return DONE
 
     cdef void _aim(self, Py_ssize_t s) noexcept nogil:
         """What is known of a row in its new place."""
