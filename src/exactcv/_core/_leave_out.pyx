@@ -16,7 +16,7 @@ either, the row is driven out event by event (``_drive.pyx``).
 """
 
 from libc.math cimport INFINITY, NAN, fabs
-from libc.string cimport memset
+from libc.string cimport memcpy
 
 from scipy.linalg.cython_blas cimport daxpy
 from scipy.linalg.cython_lapack cimport dgesv
@@ -60,7 +60,16 @@ FACTS = ("value", "moves_free", "moves_other", "room", "clipped")
 cdef class LeaveOut:
     """Workspace for leaving rows out of one solution.
 
-    A coefficient nearer than ``near`` to an end of its box, relative to it, is not strictly inside.
+    Parameters
+    ----------
+    base : Base
+    near : float
+        A coefficient nearer to an end of its box, relative to it, is not strictly inside.
+    offset : (a,)
+        What happens besides to every row, c in M and u elsewhere, whichever row is left out: the
+        base is then the solution of a problem that differs from the full one.
+    given : float
+        The size of the moves that make up ``offset``.
     """
 
     cdef Base base
@@ -96,12 +105,15 @@ cdef class LeaveOut:
     cdef int[::1] pivots
     cdef Py_ssize_t[::1] violators
     cdef signed char[::1] wanted
+    cdef const double[::1] offset
+    cdef double given
     cdef bint waits
     cdef readonly Py_ssize_t events
 
-    def __init__(self, Base base, double near):
+    def __init__(self, Base base, double near, const double[::1] offset, double given):
         cdef Py_ssize_t i
         self.base, self.drive, self.a, self.near = base, Drive(base), base.a, near
+        self.offset, self.given = offset, given
         moving = np.zeros((4, self.a))
         self.value, self.low, self.high, self.moved = moving[0], moving[1], moving[2], moving[3]
         self.changed = np.empty(MOST_CHANGED, dtype=np.intp)
@@ -132,17 +144,19 @@ cdef class LeaveOut:
     def leave_out(self, const Py_ssize_t[::1] who, const Py_ssize_t[::1] position,
                   const double[::1] taken, const double[:, ::1] column,
                   const Py_ssize_t[::1] column_of, double[:, ::1] facts,
-                  signed char[::1] outcome, double[:, ::1] out, const int[::1] cancel):
+                  signed char[::1] outcome, double[:, ::1] out, bint drive,
+                  const int[::1] cancel):
         """Take away what each of the rows ``who`` gives up, one row at a time.
 
         ``position[r]`` is where who[r] stands among the rows in play (-1: nowhere) and ``taken[r]``
         how much of its coefficient goes; ``column[column_of[r]]`` is its column of T if it is not
-        in M.  ``facts[r]`` is told of solutions found in rounds, as `FACTS` lists; NaN where a row
-        was driven out.  ``out`` is empty, or holds full-data coefficients on entry and those
-        without the row on exit, row who[r] itself aside.  The loop ends early when another thread
-        sets ``cancel``.
+        in M.  ``facts[r]`` is told of solutions found in rounds, as `FACTS` lists; else NaN.
+        ``out`` is empty, or holds full-data coefficients on entry and those without the row on
+        exit, row who[r] itself aside.  ``drive``: rows that rounds do not settle are driven out
+        (not with an offset, nor without ``out``).  The loop ends early when another thread sets
+        ``cancel``.
         """
-        cdef Py_ssize_t r
+        cdef Py_ssize_t r, i
         cdef int attempt
         with nogil:
             for r in range(who.shape[0]):
@@ -159,6 +173,14 @@ cdef class LeaveOut:
                             &column[column_of[r], 0] if column_of[r] >= 0 else NULL,
                             out.shape[0] > 0, &out[r, 0], &facts[r, 0])
                 self.base.make_wanted()
+            for r in range(who.shape[0]):
+                if outcome[r] != DONE:
+                    for i in range(N_FACTS):
+                        facts[r, i] = NAN
+                if outcome[r] == STALLED and drive and not cancel[0]:
+                    outcome[r] = self._drive_out(
+                        position[r], taken[r],
+                        &column[column_of[r], 0] if column_of[r] >= 0 else NULL, &out[r, 0])
 
     cdef signed char _one(self, Py_ssize_t j, double taken, const double* column, bint write,
                           double* out, double* facts) noexcept nogil:
@@ -168,17 +190,13 @@ cdef class LeaveOut:
             if write:
                 self._write(out)
         self._forget(j)
-        if outcome == STALLED:
-            outcome = self._drive_out(j, taken, column, write, out, facts)
         return outcome
 
-    cdef signed char _drive_out(self, Py_ssize_t j, double taken, const double* column, bint write,
-                                double* out, double* facts) noexcept nogil:
+    cdef signed char _drive_out(self, Py_ssize_t j, double taken, const double* column,
+                                double* out) noexcept nogil:
         cdef Py_ssize_t i
         cdef signed char outcome = self.drive.run(j, taken, column)
-        for i in range(N_FACTS):
-            facts[i] = NAN
-        for i in range(self.a if write else 0):
+        for i in range(self.a):
             out[self.base.rows[i]] = self.drive.c[i]
         self.events += self.drive.events
         self.drive.events = 0
@@ -270,7 +288,7 @@ cdef class LeaveOut:
                 size += 1
         for r in range(size):
             i = self.changed[self.unknown[r]]
-            self.right[r] = self.target[self.unknown[r]]
+            self.right[r] = self.target[self.unknown[r]] - self.offset[i]
             if column != NULL:
                 self.right[r] += taken * column[i]
         for s in range(self.n_changed):
@@ -287,11 +305,9 @@ cdef class LeaveOut:
             dgesv(&n, &one, &self.matrix[0], &n, &self.pivots[0], &self.right[0], &n, &info)
             if info != 0:
                 return False
+        memcpy(&self.moved[0], &self.offset[0], self.a * sizeof(double))
         if column != NULL:
-            for i in range(self.a):
-                self.moved[i] = minus * column[i]
-        else:
-            memset(&self.moved[0], 0, self.a * sizeof(double))
+            daxpy(&a, &minus, <double*>column, &one, &self.moved[0], &one)
         for s in range(size):
             self.answer[self.unknown[s]] = self.right[s]
         for s in range(self.n_changed):
@@ -451,7 +467,7 @@ cdef class LeaveOut:
             facts[0] = self.base.u[j] + self.answer[self.place[j]]
         elif j >= 0:
             facts[0] = self.base.u[j] + self.moved[j]
-        facts[1], facts[2] = 0.0, 0.0 if was_free else fabs(taken)
+        facts[1], facts[2] = 0.0, self.given + (0.0 if was_free else fabs(taken))
         for i in range(self.base.k):
             c = self.moved[i]
             rises -= c

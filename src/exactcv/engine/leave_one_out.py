@@ -10,23 +10,20 @@ bounds do not hold in place.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import tolerances
-from ..judge import ledger as entries
 from ..judge.certificate import implied_accuracy
 from ..judge.ledger import Ledger
 from ..problem.problem import Task
-from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
 from .bounds import Reach, Span, labels_proved, reach
+from .fold_solver import BLOCK, FoldSolver, Leaves
 from .full_solution import FullSolution
-from .labels import certain, gaps
 from .merged import Merged
-from .path import Point, Tracker, at_knot, states_of
+from .path import Point, at_knot
 from .shares import Leaving, Shares
 from .table import Inverse, Table
 
@@ -34,33 +31,6 @@ __all__ = ["LeaveOneOut", "groups", "in_play", "runs"]
 
 # Shares are tried if so many rows are open for each row at a knot: they cost an inverse first.
 ENOUGH = 2
-# Folds handed to the compiled loop at a time.
-BLOCK = 256
-
-
-@dataclass(frozen=True)
-class Leaves:
-    """Folds, the row that each leaves out, its site, how much of its box that keeps (as a share)
-    and what its coefficient must give up."""
-
-    folds: IntArray
-    rows: IntArray
-    sites: IntArray
-    keep: FloatArray
-    taken: FloatArray
-
-    def of(self, full: FullSolution) -> Leaves:
-        """The same for the coefficients of that solution."""
-        high, low = full.levels[self.sites, 0], full.levels[self.sites, -1]
-        rest = np.clip(full.coef[self.sites], self.keep * low, self.keep * high)
-        return replace(self, taken=full.coef[self.sites] - rest)
-
-    def part(self, which: IntArray | NDArray[np.bool_] | slice) -> Leaves:
-        parts = (self.folds, self.rows, self.sites, self.keep, self.taken)
-        return Leaves(*(values[which] for values in parts))
-
-    def __len__(self) -> int:
-        return len(self.folds)
 
 
 class LeaveOneOut:
@@ -86,7 +56,8 @@ class LeaveOneOut:
     ):
         self.task, self.ledger, self.span, self.cancel = task, ledger, span, cancel
         self.merged = Merged.nothing(task.problem) if merged is None else merged
-        self.problem, self.judge_all = self.merged.problem, judge_all
+        self.problem = self.merged.problem
+        self.solver = FoldSolver(task, ledger, span, cancel, self.merged, judge_all)
         self._twins = self._find_twins()
 
     def at(self, ls: IntArray, points: list[Point]) -> int:
@@ -122,8 +93,7 @@ class LeaveOneOut:
             moving = in_play(full, bounds, mine)
             moving[group.sites], moving[base.members] = True, False
             table = Table(base, inverse.columns(np.flatnonzero(moving)))
-            for first in range(0, len(group), BLOCK):
-                self._solve(l, point, table, group.part(slice(first, first + BLOCK)))
+            self.solver.settle(l, point, table, group)
             events += table.events
         return events
 
@@ -187,7 +157,7 @@ class LeaveOneOut:
         self.ledger.unchanged(l, leaves.folds[~moves])
         if moves.any():
             coef = np.tile(full.coef, (int(moves.sum()), 1))
-            self.ledger.solved(l, leaves.folds[moves], self._apart(coef, leaves.part(moves)))
+            self.ledger.solved(l, leaves.folds[moves], self.solver.apart(coef, leaves.part(moves)))
 
     def _with_room(self, l: int, full: FullSolution, leaves: Leaves) -> None:
         """What the other rows of the site can take up: the solution stays what it was."""
@@ -203,7 +173,7 @@ class LeaveOneOut:
         for first in range(0, len(leaves), BLOCK):
             mine = leaves.part(slice(first, first + BLOCK))
             coef = np.tile(full.coef, (len(mine), 1))
-            self.ledger.solved(l, mine.folds, self._apart(coef, mine))
+            self.ledger.solved(l, mine.folds, self.solver.apart(coef, mine))
 
     def _prove(self, l: int, bounds: Reach, leaves: Leaves) -> NDArray[np.bool_]:
         """Enter the labels that follow from a bound; returns which those are."""
@@ -238,66 +208,6 @@ class LeaveOneOut:
         right = shares.prove(rows, value)
         self.ledger.proved(l, leaves.folds[right], np.zeros(int(right.sum()), dtype=bool))
         return right
-
-    # ---- folds that are solved -----------------------------------------------------------------
-
-    def _solve(self, l: int, point: Point, table: Table, leaves: Leaves) -> None:
-        if not (self.task.want_decision or self.judge_all) and self.ledger.sound(l):
-            leaves = leaves.part(~self._prove_from(l, table, leaves))
-        if not len(leaves):
-            return
-        coef, found = table.solutions(leaves.sites, leaves.taken, self.cancel)
-        if self.cancel[0]:
-            raise Cancelled
-        todo, good = found.failed, np.flatnonzero(~found.failed)
-        mine = leaves.part(good)
-        within = tolerances.POLISH * self.task.tol
-        judged = self.ledger.solved(l, mine.folds, self._apart(coef[good], mine), within=within)
-        todo[good] = ~judged
-        for r in np.flatnonzero(todo):
-            self._resolve(l, point, leaves.part(slice(r, r + 1)), coef[r])
-
-    def _prove_from(self, l: int, table: Table, leaves: Leaves) -> NDArray[np.bool_]:
-        """Enter labels that solutions leave no doubt of, without having them judged."""
-        found = table.facts(leaves.sites, leaves.taken, self.cancel)
-        if self.cancel[0]:
-            raise Cancelled
-        room = found.room if self.problem.fit_intercept else np.full(len(leaves), np.inf)
-        sure = certain(found.value, gaps(table, found), self.span.own[leaves.sites], room)
-        sure &= ~found.failed
-        wrong = ~(self.problem.y[leaves.rows] * found.value > 0)
-        self.ledger.proved(l, leaves.folds[sure], wrong[sure])
-        return sure
-
-    def _apart(self, coef: FloatArray, leaves: Leaves) -> FloatArray:
-        """Coefficients of sites as those of all rows, in place: none for the row that is out."""
-        rest = coef[np.arange(len(leaves)), leaves.sites]
-        out = self.merged.apart(coef)
-        for r in np.flatnonzero(self.merged.copies[leaves.rows] > 1):
-            weight = np.where(self.merged.first == leaves.sites[r], self.task.problem.weight, 0.0)
-            weight[leaves.rows[r]] = 0.0
-            others = np.flatnonzero(weight)
-            out[r, others] = rest[r] * weight[others] / weight[others].sum()
-        out[np.arange(len(leaves)), leaves.rows] = 0.0
-        return out
-
-    def _resolve(self, l: int, point: Point, leaves: Leaves, coef: FloatArray) -> None:
-        """One fold by the active set, from the coefficients that were found."""
-        site, weight = leaves.sites[0], self.problem.weight.copy()
-        weight[site] -= self.task.problem.weight[leaves.rows[0]]
-        if self.merged.copies[leaves.rows[0]] == 1:
-            weight[site] = 0.0
-        problem = replace(self.problem, weight=weight)
-        tracker = Tracker(problem, self.cancel, self.task.tol)
-        state = states_of(problem, point.C, coef)
-        start = Point(point.C, state, coef, problem.K @ coef, point.b)
-        solution = tracker.polish(start)
-        found = self._apart(solution.coef[None].copy(), leaves)
-        good = self.ledger.solved(l, leaves.folds, found, how=entries.FALLBACK)[0]
-        if not good and self.ledger.sound(l):
-            solution = tracker.slow_but_sure(solution)
-            found = self._apart(solution.coef[None].copy(), leaves)
-            self.ledger.solved(l, leaves.folds, found, how=entries.FALLBACK)
 
 
 def in_play(full: FullSolution, bounds: Reach, mine: NDArray[np.bool_]) -> NDArray[np.bool_]:

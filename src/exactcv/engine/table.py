@@ -13,6 +13,7 @@ from .._core._base import Base
 from .._core._drive import Outcome
 from .._core._leave_out import FACTS, LeaveOut
 from ..problem.problem import Problem
+from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
 from .full_solution import FullSolution, independent
 from .inverse import Bordered, scale_of
@@ -152,9 +153,14 @@ class Table:
         With independent members.
     columns : Columns
         Of those members, and of the other rows that may change their state.
+    given : (int, float), optional
+        One of those, and what its coefficient is to rise by whichever row is left out: ``base`` has
+        it as it is after that, but otherwise is the solution before.
     """
 
-    def __init__(self, base: FullSolution, columns: Columns):
+    def __init__(
+        self, base: FullSolution, columns: Columns, given: tuple[int, float] | None = None
+    ):
         problem, members = base.problem, columns.members
         self.base, self.columns = base, columns
         rows = np.concatenate([members, columns.others])
@@ -169,7 +175,11 @@ class Table:
             self.u[rows], base.coef[rows], base.state[rows],
             problem.loss.knots[rows], base.levels[rows], problem.fit_intercept, self.tol,
         )  # fmt: skip
-        self._loop = LeaveOut(start, tolerances.AT_BOUND)
+        offset = np.zeros(len(rows))
+        if given is not None:
+            offset = given[1] * self._columns(np.array([given[0]]))[0][0]
+        self.given = 0.0 if given is None else abs(given[1])
+        self._loop = LeaveOut(start, tolerances.AT_BOUND, offset, self.given)
 
     @property
     def events(self) -> int:
@@ -178,26 +188,33 @@ class Table:
 
     def facts(self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32]) -> Found:
         """Leave out each row of ``who``, taking that much from its coefficient."""
-        return self._leave_out(who, taken, np.empty((0, 1)), cancel)
+        return self._leave_out(who, taken, np.empty((0, 1)), False, cancel)
 
     def solutions(
-        self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32]
+        self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32], drive: bool = False
     ) -> tuple[FloatArray, Found]:
-        """The same, with the coefficients."""
+        """The same, with the coefficients; also event by event (slowly) where ``drive`` is set."""
         coef = np.empty((len(who), self.base.problem.n))
         coef[:] = self.base.coef
-        found = self._leave_out(who, taken, coef, cancel)
+        found = self._leave_out(who, taken, coef, drive and not self.given, cancel)
         coef[np.arange(len(who)), who] = self.base.coef[who] - taken
         return coef, found
 
     def _leave_out(
-        self, who: IntArray, taken: FloatArray, coef: FloatArray, cancel: NDArray[np.int32]
+        self,
+        who: IntArray,
+        taken: FloatArray,
+        coef: FloatArray,
+        drive: bool,
+        cancel: NDArray[np.int32],
     ) -> Found:
         outcome, facts = np.empty(len(who), dtype=np.int8), np.empty((len(who), len(FACTS)))
         columns, column_of = self._columns(who)
         self._loop.leave_out(
-            who, self.position[who], taken, columns, column_of, facts, outcome, coef, cancel
+            who, self.position[who], taken, columns, column_of, facts, outcome, coef, drive, cancel
         )
+        if cancel[0]:
+            raise Cancelled
         return Found(outcome != Outcome.DONE, *facts.T)
 
     def _columns(self, who: IntArray) -> tuple[FloatArray, IntArray]:
