@@ -1,0 +1,195 @@
+"""Leave-one-out folds that have to be solved: in blocks from one table, judged, put right.
+
+What a block of rows gives up is taken from their coefficients by the compiled loop.  If only labels
+are wanted, most of them are certain then (``labels.py``); all else goes to the ledger.  Folds that
+the loop does not settle, or the ledger refuses, are few; they are solved one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import tolerances
+from ..judge import ledger as entries
+from ..judge.ledger import Ledger
+from ..problem.problem import Task
+from ..types import FloatArray, IntArray
+from .bounds import Span
+from .full_solution import FullSolution
+from .labels import certain, gaps
+from .merged import Merged
+from .path import Point, Tracker, states_of
+from .table import Inverse, Table
+
+__all__ = ["BLOCK", "FoldSolver", "Leaves"]
+
+# Folds handed to the compiled loop at a time.
+BLOCK = 256
+# So many folds that are far from the solution at hand are worth another one, so often.
+MANY, OTHER_STARTS = 8, 2
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """Folds, the row that each leaves out, its site, how much of its box that keeps (as a share)
+    and what its coefficient must give up."""
+
+    folds: IntArray
+    rows: IntArray
+    sites: IntArray
+    keep: FloatArray
+    taken: FloatArray
+
+    def of(self, full: FullSolution) -> Leaves:
+        """The same for the coefficients of that solution."""
+        high, low = full.levels[self.sites, 0], full.levels[self.sites, -1]
+        rest = np.clip(full.coef[self.sites], self.keep * low, self.keep * high)
+        return replace(self, taken=full.coef[self.sites] - rest)
+
+    def part(self, which: IntArray | NDArray[np.bool_] | slice) -> Leaves:
+        parts = (self.folds, self.rows, self.sites, self.keep, self.taken)
+        return Leaves(*(values[which] for values in parts))
+
+    def __len__(self) -> int:
+        return len(self.folds)
+
+
+class FoldSolver:
+    """Solves folds from tables; parameters as in `LeaveOneOut`."""
+
+    def __init__(
+        self,
+        task: Task,
+        ledger: Ledger,
+        span: Span,
+        cancel: NDArray[np.int32],
+        merged: Merged,
+        judge_all: bool,
+    ):
+        self.task, self.ledger, self.span, self.cancel = task, ledger, span, cancel
+        self.merged, self.problem, self.judge_all = merged, merged.problem, judge_all
+
+    def settle(self, l: int, point: Point, table: Table, leaves: Leaves) -> None:
+        """From one table, and where too many rows would change, from another.
+
+        Where a great many coefficients are just about to reach their bounds, leaving out any row
+        changes them all, but leaving out one row of a class is much like leaving out another.
+        """
+        far = self._in_blocks(l, point, table, leaves)
+        for up in (True, False):
+            mine = far.part((far.taken > 0) == up)
+            for _ in range(OTHER_STARTS):
+                if len(mine) >= MANY:
+                    mine = self._from_neighbour(l, point, table.base, mine)
+            for r in range(len(mine)):
+                one = mine.part(slice(r, r + 1)).of(table.base)
+                coef, found = table.solutions(one.sites, one.taken, self.cancel, drive=True)
+                self._judge(l, point, one, coef, found.failed)
+
+    def _in_blocks(self, l: int, point: Point, table: Table, leaves: Leaves) -> Leaves:
+        """Settle what can be settled in rounds; returns what can not."""
+        far = np.zeros(len(leaves), dtype=bool)
+        labels = not (self.task.want_decision or self.judge_all) and self.ledger.sound(l)
+        for first in range(0, len(leaves), BLOCK):
+            which = np.arange(first, min(first + BLOCK, len(leaves)))
+            if labels:
+                sure, far[which] = self._prove(l, table, leaves.part(which))
+                which = which[~sure & ~far[which]]
+            mine = leaves.part(which)
+            coef, found = table.solutions(mine.sites, mine.taken, self.cancel)
+            far[which] = found.failed
+            done = np.flatnonzero(~found.failed)
+            self._judge(l, point, mine.part(done), coef[done], np.zeros(len(done), dtype=bool))
+        return leaves.part(far)
+
+    def _prove(
+        self, l: int, table: Table, leaves: Leaves
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Enter labels that solutions leave no doubt of, without having them judged.
+
+        Returns which those are, and which are not settled in rounds.
+        """
+        found = table.facts(leaves.sites, leaves.taken, self.cancel)
+        room = found.room if self.problem.fit_intercept else np.full(len(leaves), np.inf)
+        sure = certain(found.value, gaps(table, found), self.span.own[leaves.sites], room)
+        sure &= ~found.failed
+        wrong = ~(self.problem.y[leaves.rows] * found.value > 0)
+        self.ledger.proved(l, leaves.folds[sure], wrong[sure])
+        return sure, found.failed
+
+    def _judge(
+        self,
+        l: int,
+        point: Point,
+        leaves: Leaves,
+        coef: FloatArray,
+        failed: NDArray[np.bool_],
+    ) -> None:
+        """Enter solutions; those that failed or miss the mark are solved again."""
+        if not len(leaves):
+            return
+        todo, good = failed.copy(), np.flatnonzero(~failed)
+        mine = leaves.part(good)
+        within = tolerances.POLISH * self.task.tol
+        todo[good] = ~self.ledger.solved(l, mine.folds, self.apart(coef[good], mine), within=within)
+        for r in np.flatnonzero(todo):
+            self._resolve(l, point, leaves.part(slice(r, r + 1)), coef[r])
+
+    def apart(self, coef: FloatArray, leaves: Leaves) -> FloatArray:
+        """Coefficients of sites as those of all rows: none for the row that is left out."""
+        rest = coef[np.arange(len(leaves)), leaves.sites]
+        out = self.merged.apart(coef)
+        for r in np.flatnonzero(self.merged.copies[leaves.rows] > 1):
+            weight = np.where(self.merged.first == leaves.sites[r], self.task.problem.weight, 0.0)
+            weight[leaves.rows[r]] = 0.0
+            others = np.flatnonzero(weight)
+            out[r, others] = rest[r] * weight[others] / weight[others].sum()
+        out[np.arange(len(leaves)), leaves.rows] = 0.0
+        return out
+
+    # ---- one by one ----------------------------------------------------------------------------
+
+    def _resolve(self, l: int, point: Point, leaves: Leaves, coef: FloatArray) -> Point:
+        """One fold by the active set, from coefficients nearby."""
+        site, weight = leaves.sites[0], self.problem.weight.copy()
+        weight[site] *= leaves.keep[0]
+        problem = replace(self.problem, weight=weight)
+        tracker = Tracker(problem, self.cancel, self.task.tol)
+        state = states_of(problem, point.C, coef)
+        start = Point(point.C, state, coef, problem.K @ coef, point.b)
+        solution = tracker.polish(start)
+        found = self.apart(solution.coef[None].copy(), leaves)
+        good = self.ledger.solved(l, leaves.folds, found, how=entries.FALLBACK)[0]
+        if not good and self.ledger.sound(l):
+            solution = tracker.slow_but_sure(solution)
+            found = self.apart(solution.coef[None].copy(), leaves)
+            self.ledger.solved(l, leaves.folds, found, how=entries.FALLBACK)
+        return solution
+
+    def _from_neighbour(self, l: int, point: Point, base: FullSolution, leaves: Leaves) -> Leaves:
+        """Solve the first of some folds, and the others from there; returns what is left.
+
+        The row of the first fold gets its whole coefficient back in all the others.
+        """
+        first, rest = leaves.part(slice(0, 1)), leaves.part(slice(1, None))
+        site, up = int(first.sites[0]), first.taken[0] > 0
+        coef = base.coef.copy()
+        coef[site] -= first.of(base).taken[0]
+        solution = self._resolve(l, point, first, coef)
+        state, coef = solution.state.copy(), solution.coef.copy()
+        state[site] = 0 if up else 2 * self.problem.loss.n_knots
+        coef[site] = base.levels[site, 0 if up else -1]
+        u = solution.h + solution.b
+        inverse = Inverse(self.problem)
+        start = FullSolution(self.problem, state, coef, u, base.levels)
+        if not len(start.members):
+            return rest
+        start = inverse.of(start)
+        others = start.state >= 0
+        others[start.members] = False
+        given = (site, float(coef[site] - solution.coef[site]))
+        table = Table(start, inverse.columns(np.flatnonzero(others)), given)
+        return self._in_blocks(l, point, table, rest.of(start))
