@@ -29,8 +29,9 @@ from exactcv.algorithms.magic import one_path
 from exactcv.judge.ledger import Ledger
 from exactcv.problem.differentiable import SMOOTH_LOSSES
 from exactcv.problem.folds import leave_one_out_folds
+from exactcv.problem.grid import Grid
 from exactcv.problem.losses import hinge
-from exactcv.problem.problem import Grid, Problem, Task
+from exactcv.problem.problem import Problem, Task
 from exactcv.runtime.threads import Workers
 
 HERE = Path(__file__).parent

@@ -38,9 +38,10 @@ from exactcv.engine.kernel_rows import CachedRows, RowSource
 from exactcv.engine.smo import Known, Solution, solve
 from exactcv.judge.ledger import Ledger
 from exactcv.problem.folds import Folds, leave_one_out_folds, make_folds
+from exactcv.problem.grid import Grid
 from exactcv.problem.kernels import Kernel, kernel_matrix
 from exactcv.problem.losses import hinge
-from exactcv.problem.problem import Grid, Problem, Task
+from exactcv.problem.problem import Problem, Task
 from exactcv.runtime.threads import Workers
 
 TOL = 1e-3

@@ -35,8 +35,9 @@ from exactcv.algorithms.base import Method
 from exactcv.algorithms.loo_stopping.method import LooStopping
 from exactcv.judge.ledger import Ledger
 from exactcv.problem.folds import Folds
+from exactcv.problem.grid import Grid
 from exactcv.problem.losses import hinge
-from exactcv.problem.problem import Grid, Problem, Task
+from exactcv.problem.problem import Problem, Task
 from exactcv.runtime.threads import Workers
 
 HERE = Path(__file__).resolve().parent

@@ -17,8 +17,9 @@ from exactcv.engine.path import Tracker, full_path
 from exactcv.judge.certificate import implied_accuracy
 from exactcv.judge.ledger import Ledger
 from exactcv.problem.folds import Folds, leave_one_out_folds
+from exactcv.problem.grid import Grid
 from exactcv.problem.losses import hinge
-from exactcv.problem.problem import Grid, Problem, Task
+from exactcv.problem.problem import Problem, Task
 from exactcv.runtime.threads import Workers
 
 

@@ -17,8 +17,9 @@ from exactcv.engine.smo import solve
 from exactcv.exceptions import UnsupportedError
 from exactcv.judge.ledger import Ledger
 from exactcv.problem.folds import leave_one_out_folds
+from exactcv.problem.grid import Grid
 from exactcv.problem.losses import hinge
-from exactcv.problem.problem import Grid, Problem, Task
+from exactcv.problem.problem import Problem, Task
 from exactcv.runtime.threads import Workers
 
 CS = [1e-3, 1e-1, 1.0, 30.0, 1e3]

@@ -11,7 +11,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold, LeaveOneOut
 
 import exactcv
-from exactcv.algorithms.least_squares_system import LeastSquares
+from exactcv.algorithms.least_squares import LeastSquares
 
 
 def solve(small: Small, rows: Any, C: float, fit_intercept: bool) -> tuple[FloatArray, float]:
@@ -85,7 +85,7 @@ def test_residual_formula() -> None:
 
 
 def test_the_judge_notices() -> None:
-    from exactcv.algorithms.least_squares_system import SquaredJudge
+    from exactcv.judge.squared import SquaredJudge
 
     small = BUILDERS["mixture"](30)
     judge = SquaredJudge(small.y, small.weight, True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -13,9 +12,10 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import KFold, LeaveOneOut, PredefinedSplit
 
 import exactcv
-from exactcv.algorithms.rank_update.design import SmoothHinge
 from exactcv.exceptions import InputError, UnsupportedError
+from exactcv.judge.certificate import judge_for
 from exactcv.judge.smooth_svm import SmoothSVMJudge
+from exactcv.problem.differentiable import squared_hinge
 from exactcv.problem.problem import Problem
 
 CS = [1e-3, 1.0, 1e3]
@@ -41,7 +41,10 @@ DATA: dict[str, Any] = {
 
 
 def validate(X: FloatArray, y: FloatArray, strategy: str = "auto", **options: Any) -> Any:
+    """``Cs`` are the paper's c, twice the C of ``cross_validate``."""
     options = {"output": "decision", "Cs": CS, "loss": "squared_hinge"} | options
+    if options["Cs"] is not None:
+        options["Cs"] = [c / 2 for c in options["Cs"]]
     return exactcv.cross_validate(
         X, y, method="rank_update", method_options={"strategy": strategy}, **options
     )
@@ -121,7 +124,7 @@ def test_lambdas_and_weights(kernel: str) -> None:
         for l, value in enumerate(lambdas):
             for train, test in cv.split(X):
                 C = 1 / (2 * len(train) * value)
-                model = exactcv.SmoothSVC(C=C, kernel=kernel, gamma=0.2)
+                model = exactcv.SmoothSVC(C=2 * C, kernel=kernel, gamma=0.2)
                 model.fit(X[train], y[train], weight[train])
                 expected = model.decision_function(X[test])
                 assert result.decision[l, test] == pytest.approx(expected, abs=1e-9)
@@ -170,7 +173,7 @@ def test_the_kernel_matrix_need_not_be_positive_semidefinite() -> None:
 
 def test_auto_solves_afresh_where_that_is_less_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many rows, few of them support vectors, several of which leave: columns of n are dearer."""
-    module = import_module("exactcv.algorithms.rank_update")
+    module = import_module("exactcv.algorithms.rank_update.method")
     leave_out, calls = module.leave_out, []
     monkeypatch.setattr(module, "leave_out", lambda *given: calls.append(1) or leave_out(*given))
     X, y = shifted(600, 60, 0.3)
@@ -214,21 +217,21 @@ def test_the_judge_notices(kernel: str) -> None:
     if kernel == "rbf":
         square = (X**2).sum(axis=1)
         K = np.exp(-0.3 * (square[:, None] + square - 2 * K))
-    problem = Problem(K, y, np.ones(30), None)  # type: ignore[arg-type]
-    model = SmoothHinge(y, X if kernel == "linear" else None)
-    problem = replace(problem, model=model)
-    judge = model.judge(problem, None)
+    features = X if kernel == "linear" else None
+    loss = squared_hinge(y)
+    problem = Problem(K, y, np.ones(30), loss, penalty="ridge", features=features)
+    judge = judge_for(problem)
     assert isinstance(judge, SmoothSVMJudge)
 
     def kkt(coef: FloatArray, b: float, judge: Any = judge) -> float:
         h = np.ascontiguousarray((K @ coef)[None])
-        return float(judge.figures(h, coef[None], np.array([b]), np.ones(1))[0, 0])
+        return float(judge.figures(h, coef[None], np.array([b]), np.array([0.5]))[0, 0])
 
     coef, b = result.coef[0].copy(), float(result.intercept[0])
     assert kkt(coef, b) < 1e-12
-    assert judge.intercepts((K @ coef)[None], coef[None], np.ones(1)) == pytest.approx(b)
+    assert judge.intercepts((K @ coef)[None], coef[None], np.array([0.5])) == pytest.approx(b)
     assert kkt(coef, b + 1e-4) > 1e-5
-    assert kkt(coef, b, model.judge(problem, np.array([int(np.abs(coef).argmax())]))) > 1e-3
+    assert kkt(coef, b, judge_for(problem, np.array([int(np.abs(coef).argmax())]))) > 1e-3
     coef[np.abs(coef).argmax()] += 1e-4
     assert kkt(coef, b) > 1e-5
     coef[0] = np.nan

@@ -65,8 +65,8 @@ def test_a_run_cut_short_goes_on_and_ends_the_same(
 # The second gamma is saved, then nothing more happens: the moment to be killed.
 STALLED = """
 import sys, time
-from exactcv import cli
-from exactcv.commands.folder import CurveFiles
+from exactcv.cli import main as cli
+from exactcv.storage.run_folder import CurveFiles
 save = CurveFiles.save
 def stall(self, number, curve):
     save(self, number, curve)
@@ -225,7 +225,7 @@ def test_two_processes_do_not_share_a_folder(
 FULL_DISK = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-from exactcv import cli
+from exactcv.cli import main as cli
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
 sys.exit(cli.main(sys.argv[2:]))
 """

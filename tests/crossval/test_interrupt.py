@@ -152,7 +152,7 @@ SCRIPT = """
     import signal, sys
     import numpy as np
     import exactcv
-    from exactcv.progress import Lines
+    from exactcv.runtime.progress import Lines
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -161,7 +161,7 @@ SCRIPT = """
             if fraction > 0.01:
                 print("ready", flush=True)
 
-    exactcv.progress.choose_screen = lambda file=None: Watch(sys.stderr)
+    exactcv.runtime.progress.choose_screen = lambda file=None: Watch(sys.stderr)
     X, y = exactcv.datasets.make_mixture(300, 5, random_state=0)
     try:
         # Most of a minute's work.

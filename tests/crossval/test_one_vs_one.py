@@ -22,9 +22,11 @@ from exactcv.crossval.one_vs_one import (
     ovr_columns,
     votes_of,
 )
+from exactcv.crossval.run import KernelRows, Plan
 from exactcv.engine.smo import solve_hinge
+from exactcv.judge.ledger import HOW
 from exactcv.problem.folds import Folds, leave_one_out_folds, make_folds
-from exactcv.problem.inputs import make_grid
+from exactcv.problem.grid import make_grid
 from exactcv.problem.kernels import Kernel, kernel_matrix
 from exactcv.problem.losses import hinge
 from exactcv.problem.problem import Problem
@@ -50,7 +52,8 @@ def many(name: str, folds: Any = None, **settings: Any) -> ManyClasses:
     parts = leave_one_out_folds(len(y)) if folds is None else make_folds(folds, X, y)
     grid = settings.pop("grid", make_grid(CS, None, len(y)))
     weight = settings.pop("weight", np.ones(len(y)))
-    return ManyClasses(K, y.astype(np.intp), weight, parts, grid, **settings)
+    plan = Plan(**settings)
+    return ManyClasses(KernelRows(K), y.astype(np.intp), weight, parts, grid, plan)
 
 
 def run(task: ManyClasses, n_threads: int = 1) -> PairResults:
@@ -71,17 +74,17 @@ def brute_force(task: ManyClasses, l: int) -> np.ndarray:
             key = (a, b, rows.tobytes())
             if key not in cache:
                 y = np.where(task.codes == b, 1.0, -1.0)
-                problem = Problem(task.K, y, task.weight, hinge(y), task.fit_intercept)
+                problem = Problem(task.rows.K, y, task.weight, hinge(y), task.plan.fit_intercept)
                 cache[key] = solve_hinge(problem, rows, float(C), 1e-10, never)
             fit = cache[key]
-            columns.append(task.K[task.folds.test[fold]] @ fit.coef + fit.intercept)
+            columns.append(task.rows.K[task.folds.test[fold]] @ fit.coef + fit.intercept)
         out.append(np.column_stack(columns))
     return np.vstack(out)
 
 
 def assert_equals_brute_force(task: ManyClasses, at: tuple[int, ...]) -> None:
     found = run(task)
-    labels_only = run(replace(task, want_decision=False))
+    labels_only = run(replace(task, plan=replace(task.plan, want_decision=False)))
     assert found.decision is not None and found.certificate.exact
     assert labels_only.decision is None
     np.testing.assert_array_equal(labels_only.votes, found.votes)
@@ -143,7 +146,7 @@ def test_groups_and_repeats() -> None:
 @pytest.mark.parametrize("method", ["refit", "magic"])
 def test_other_methods_agree(method: str) -> None:
     task = many("iris", StratifiedKFold(3), grid=make_grid([1.0, 10.0], None, 75))
-    ours, other = run(task), run(replace(task, method=method))
+    ours, other = run(task), run(replace(task, plan=replace(task.plan, method=method)))
     assert other.decision == pytest.approx(ours.decision, abs=1e-5)
     np.testing.assert_array_equal(other.votes, ours.votes)
 
@@ -161,11 +164,11 @@ def test_leaving_a_row_out_touches_only_the_pairs_of_its_class() -> None:
     found = run(task)
     assert found.decision is not None
     n_slots = len(task.grid) * len(task.folds) * len(found.fits)
-    assert sum(found.stats.values()) == n_slots
+    assert sum(found.stats[name] for name in HOW) == n_slots
     assert found.stats["missing"] == 0
     for p, fit in enumerate(found.fits):
         others = ~np.isin(task.codes, [fit.first, fit.second])
-        K = task.K[np.ix_(others, fit.rows)]
+        K = task.rows.K[np.ix_(others, fit.rows)]
         full = fit.coef @ K.T + fit.intercept[:, None]
         assert found.decision[:, others, p] == pytest.approx(full)
 
@@ -174,16 +177,18 @@ def test_full_models_and_columns_are_those_of_svc() -> None:
     task = many("wine")
     found = run(task)
     for l, C in enumerate(CS):
-        model = SVC(C=C, kernel="precomputed", tol=1e-8).fit(task.K, task.codes)
+        model = SVC(C=C, kernel="precomputed", tol=1e-8).fit(task.rows.K, task.codes)
         values = np.column_stack(
-            [task.K[:, fit.rows] @ fit.coef[l] + fit.intercept[l] for fit in found.fits]
+            [task.rows.K[:, fit.rows] @ fit.coef[l] + fit.intercept[l] for fit in found.fits]
         )
         model.decision_function_shape = "ovo"
-        assert ovo_columns(values) == pytest.approx(model.decision_function(task.K), abs=1e-3)
+        assert ovo_columns(values) == pytest.approx(model.decision_function(task.rows.K), abs=1e-3)
         model.decision_function_shape = "ovr"
-        assert ovr_columns(values, 3) == pytest.approx(model.decision_function(task.K), abs=1e-3)
+        assert ovr_columns(values, 3) == pytest.approx(
+            model.decision_function(task.rows.K), abs=1e-3
+        )
         predicted = most_votes(votes_of(values, 3))
-        np.testing.assert_array_equal(predicted, model.predict(task.K))
+        np.testing.assert_array_equal(predicted, model.predict(task.rows.K))
 
 
 def test_ovr_columns_follow_scikit_learn() -> None:
@@ -196,9 +201,8 @@ def test_draws() -> None:
     assert votes_of(np.array([[0.0, -1e-12, -1.0]]), 3).tolist() == [[0, 2, 1]]
     # A left-out value of zero is held against the row: equal classes, nothing to learn.
     codes = np.repeat([0, 1, 2], 4)
-    task = ManyClasses(
-        np.ones((12, 12)), codes, np.ones(12), leave_one_out_folds(12), many("iris").grid
-    )
+    rows, grid = KernelRows(np.ones((12, 12))), many("iris").grid
+    task = ManyClasses(rows, codes, np.ones(12), leave_one_out_folds(12), grid)
     assert run(task).wrong.all()
 
 

@@ -26,8 +26,9 @@ from exactcv.exceptions import NotPSDWarning
 from exactcv.judge.certificate import residuals
 from exactcv.judge.ledger import Ledger
 from exactcv.problem.folds import Folds, leave_one_out_folds, make_folds
+from exactcv.problem.grid import Grid
 from exactcv.problem.losses import PiecewiseLinear, hinge
-from exactcv.problem.problem import Grid, Problem, Task
+from exactcv.problem.problem import Problem, Task
 
 intercepts = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "none"])
 

@@ -150,7 +150,7 @@ SCRIPT = """
     import sys
     import numpy as np
     import exactcv
-    from exactcv.progress import Lines
+    from exactcv.runtime.progress import Lines
     from sklearn.svm import SVC
 
     class Watch(Lines):
@@ -158,7 +158,7 @@ SCRIPT = """
             if fraction > 0.02:
                 print("ready", flush=True)
 
-    exactcv.progress.choose_screen = lambda file=None: Watch(sys.stderr)
+    exactcv.runtime.progress.choose_screen = lambda file=None: Watch(sys.stderr)
     X, y = exactcv.datasets.make_mixture(300, 5, random_state=0)
     # Half a minute's work.
     grid = {"C": np.geomspace(0.01, 100, 20), "gamma": np.geomspace(0.01, 10, 600)}

@@ -15,8 +15,9 @@ from exactcv.judge import ledger as ledger_module
 from exactcv.judge.certificate import residuals
 from exactcv.judge.ledger import FALLBACK, PROVED, SOLVED, UNCHANGED, Ledger
 from exactcv.problem.folds import Folds
+from exactcv.problem.grid import Grid
 from exactcv.problem.losses import hinge
-from exactcv.problem.problem import Grid, Problem, Task
+from exactcv.problem.problem import Problem, Task
 from exactcv.runtime.threads import Workers
 
 

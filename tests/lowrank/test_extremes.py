@@ -113,7 +113,7 @@ def test_more_components_than_memory_holds(data: Any) -> None:
 
 def test_a_sample_that_memory_cuts_short(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It changes the way to the solution, not the solution."""
-    from exactcv.crossval import lowrank as driver
+    from exactcv.lowrank import method as driver
 
     X, y = data
     common = COMMON | {"approx": "rff", "gamma": 0.1}

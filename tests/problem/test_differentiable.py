@@ -9,17 +9,17 @@ from scipy.optimize import minimize
 
 from exactcv.engine.newton import solve_smooth
 from exactcv.judge.certificate import judge_for, relative_gap
-from exactcv.problem.differentiable import SMOOTH_LOSSES
+from exactcv.problem.differentiable import DIFFERENTIABLE_LOSSES
 from exactcv.problem.problem import Problem
 
-LOSSES = sorted(SMOOTH_LOSSES)
+LOSSES = sorted(DIFFERENTIABLE_LOSSES)
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_slope_and_curvature_are_derivatives(name):
     y = np.tile([1.0, -1.0], 40)
     u = np.random.default_rng(0).normal(size=80) * 3
-    loss, step = SMOOTH_LOSSES[name](y), 1e-6
+    loss, step = DIFFERENTIABLE_LOSSES[name](y), 1e-6
     slope = (loss.value(u + step) - loss.value(u - step)) / (2 * step)
     curvature = (loss.slope(u + step) - loss.slope(u - step)) / (2 * step)
     np.testing.assert_allclose(loss.slope(u), slope, atol=1e-8)
@@ -29,7 +29,7 @@ def test_slope_and_curvature_are_derivatives(name):
 @pytest.mark.parametrize("name", LOSSES)
 def test_kappa_is_the_tight_lipschitz_constant(name):
     u = np.linspace(-6, 6, 4001)
-    loss = SMOOTH_LOSSES[name](np.ones(len(u)))
+    loss = DIFFERENTIABLE_LOSSES[name](np.ones(len(u)))
     steepest = np.max(np.abs(np.diff(loss.slope(u)) / np.diff(u)))
     assert steepest <= 1 / loss.kappa + 1e-9
     assert steepest >= 0.999 / loss.kappa
@@ -39,8 +39,8 @@ def test_kappa_is_the_tight_lipschitz_constant(name):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_conjugate_is_the_supremum(name, sign):
     u = np.linspace(-40, 40, 400_001)
-    value = SMOOTH_LOSSES[name](np.full(len(u), sign)).value(u)
-    one = SMOOTH_LOSSES[name](np.array([sign]))
+    value = DIFFERENTIABLE_LOSSES[name](np.full(len(u), sign)).value(u)
+    one = DIFFERENTIABLE_LOSSES[name](np.array([sign]))
     for t in (-0.95, -0.5, -0.1):
         expected = np.max(sign * t * u - value)
         assert one.conjugate(np.array([sign * t]))[0] == pytest.approx(expected, abs=1e-6)
@@ -52,7 +52,7 @@ def test_conjugate_is_the_supremum(name, sign):
 def test_divergence_is_the_fenchel_young_bracket(name):
     rng = np.random.default_rng(1)
     y = np.where(rng.random(200) < 0.5, 1.0, -1.0)
-    loss = SMOOTH_LOSSES[name](y)
+    loss = DIFFERENTIABLE_LOSSES[name](y)
     u, s = rng.normal(size=200) * 2, -y * rng.random(200)
     bracket = loss.value(u) + loss.conjugate(s) - s * u
     np.testing.assert_allclose(loss.divergence(u, s), bracket, atol=1e-12)
@@ -65,7 +65,7 @@ def test_divergence_is_the_fenchel_young_bracket(name):
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
 def test_newton_meets_the_judge(name, kind, fit_intercept, C):
     small = BUILDERS[kind](40) if kind != "unbalanced" else BUILDERS[kind]()
-    loss = SMOOTH_LOSSES[name](small.y)
+    loss = DIFFERENTIABLE_LOSSES[name](small.y)
     box, out = C * small.weight, np.array([0, 5])
     train = np.setdiff1d(np.arange(len(small.y)), out)
     found = solve_smooth(small.K, loss, box, train, fit_intercept=fit_intercept)
@@ -84,7 +84,7 @@ def test_newton_meets_the_judge(name, kind, fit_intercept, C):
 @pytest.mark.parametrize("name", LOSSES)
 def test_newton_agrees_with_a_general_optimiser(name):
     small = BUILDERS["mixture"](24)
-    loss, C = SMOOTH_LOSSES[name](small.y), 2.0
+    loss, C = DIFFERENTIABLE_LOSSES[name](small.y), 2.0
     found = solve_smooth(small.K, loss, np.full(24, C))
     root = np.linalg.cholesky(small.K + 1e-12 * np.eye(24))
 
@@ -102,7 +102,7 @@ def test_newton_agrees_with_a_general_optimiser(name):
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_judge_finds_the_intercept(name):
     small = BUILDERS["weighted"](40)
-    problem = Problem(small.K, small.y, small.weight, SMOOTH_LOSSES[name](small.y), True)
+    problem = Problem(small.K, small.y, small.weight, DIFFERENTIABLE_LOSSES[name](small.y), True)
     found = solve_smooth(small.K, problem.loss, 0.7 * small.weight)
     h = (small.K @ found.coef)[None]
     b = judge_for(problem).intercepts(h, found.coef[None], np.array([0.7]))
@@ -111,7 +111,7 @@ def test_the_judge_finds_the_intercept(name):
 
 def test_coefficients_of_rows_left_out_are_found_out():
     small = BUILDERS["mixture"](20)
-    loss = SMOOTH_LOSSES["logistic"](small.y)
+    loss = DIFFERENTIABLE_LOSSES["logistic"](small.y)
     problem = Problem(small.K, small.y, small.weight, loss, True)
     found = solve_smooth(small.K, loss, np.ones(20))
     h = (small.K @ found.coef)[None]

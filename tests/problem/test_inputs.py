@@ -21,7 +21,8 @@ from exactcv.exceptions import (
     MemoryLimitError,
     UnsupportedError,
 )
-from exactcv.problem.inputs import make_grid, read_labels, read_weights
+from exactcv.problem.grid import make_grid
+from exactcv.problem.inputs import read_labels, read_weights
 
 N = 12
 X = np.random.default_rng(0).normal(size=(N, 2))

@@ -6,11 +6,8 @@ from collections.abc import Callable
 from importlib import import_module
 
 from ..exceptions import UnsupportedError
+from ..problem.checks import check_choice
 from ..problem.folds import Folds
-from ..problem.inputs import check_choice
-from ..problem.kernels import Kernel
-from ..problem.problem import OwnModel
-from ..types import FloatArray
 from .base import Method, Support
 
 __all__ = [
@@ -23,7 +20,6 @@ __all__ = [
     "check_support",
     "get_method",
     "methods",
-    "own_model",
 ]
 
 LOSSES = ("hinge", "squared_hinge", "logistic", "squared")
@@ -70,12 +66,6 @@ def methods() -> dict[str, Support]:
 def get_method(name: str) -> Method:
     """The method of that name; an unknown one gets an error that lists them."""
     return REGISTRY[check_choice("method", name, REGISTRY)]()
-
-
-def own_model(name: str, X: FloatArray, y: FloatArray, kernel: Kernel) -> OwnModel | None:
-    """The model of a method that does not solve the one of ``problem/problem.py``, else None."""
-    make = getattr(get_method(name), "model", None)
-    return None if make is None else make(X, y, kernel)
 
 
 def check_loss(name: str, loss: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..judge.ledger import Ledger
-from ..problem.problem import Task
+from ..problem.problem import Penalty, Task
 from ..runtime.threads import Workers
 
 __all__ = ["Method", "Support"]
@@ -23,6 +23,7 @@ class Support:
     intercept: bool = True
     no_intercept: bool = True
     decision: bool = True  # left-out decision values, or labels only
+    penalty: Penalty = "norm"  # of the problem that it solves
     any_kernel: bool = False  # convex whether or not the kernel matrix is positive semidefinite
 
 

@@ -1,11 +1,21 @@
 """Method ``least_squares``: the squared loss, every fold in closed form.
 
-    min over f in H_K, b   1/2 ||f||^2 + C/2 sum_i w_i (y_i - f(x_i) - b)^2
+    min over f in H_K, b   1/2 ||f||^2 + C/2 sum_{i in train} w_i (y_i - f(x_i) - b)^2
 
-is kernel ridge classification, or the least-squares SVM.  One eigendecomposition serves the grid;
-for each C the inverse of the bordered matrix gives the solution without any set of rows
-(``least_squares_system.py``).  Asked for by ``method="least_squares", loss="squared"``; lambdas
-convert by C = 1 / (2 n lambda), for the loss 1/2 (y - f)^2.
+is kernel ridge classification, or the least-squares SVM.  It has one linear system for all rows,
+
+    M [c; b] = [y; 0],    M = [ K + diag(1/(C w_i))   1 ]
+                              [ 1'                    0 ]        (without the border: no intercept),
+
+and leaving out rows T deletes their rows and columns from it.  With G = M^-1, formula (7) of the
+rank-r paper says what that does to the solution:
+
+    c^(-T) = c - G_.T G_TT^-1 c_T,        b^(-T) likewise,
+    y_T - f^(-T)(x_T) = G_TT^-1 c_T       (for one row: c_i / G_ii).
+
+One eigendecomposition serves the grid.  Rows of weight zero are left out from the start.  Asked for
+by ``method="least_squares", loss="squared"``; lambdas convert by C = 1 / (2 n lambda), for the loss
+1/2 (y - f)^2.
 """
 
 from __future__ import annotations
@@ -14,18 +24,64 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 
 from ..judge.ledger import Ledger
-from ..problem.kernels import Kernel
 from ..problem.problem import Task
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .base import Support
-from .least_squares_system import LeastSquares, SquaredLoss
 
-__all__ = ["METHOD", "LeastSquaresFolds"]
+__all__ = ["METHOD", "LeastSquares", "LeastSquaresFolds"]
 
 BLOCK = 256
+
+
+class LeastSquares:
+    """Full-data solution and G at any C, from one eigendecomposition of W^1/2 K W^1/2."""
+
+    def __init__(self, K: FloatArray, y: FloatArray, weight: FloatArray, fit_intercept: bool):
+        self.y, self.fit_intercept = y, fit_intercept
+        self.rows = np.flatnonzero(weight > 0)
+        self.root = np.sqrt(weight[self.rows])
+        scaled = K[np.ix_(self.rows, self.rows)] * np.outer(self.root, self.root)
+        self.values, self.vectors = eigh(scaled, overwrite_a=True, check_finite=False)
+
+    def inverse(self, C: float) -> FloatArray:
+        """G over the rows with weight, bordered by the intercept if there is one."""
+        inner = (self.vectors / (self.values + 1.0 / C)) @ self.vectors.T
+        inner *= np.outer(self.root, self.root)
+        if not self.fit_intercept:
+            return inner
+        m = len(inner)
+        sums = inner.sum(axis=1)
+        total = float(sums.sum())
+        G = np.empty((m + 1, m + 1))
+        G[:m, :m] = inner - np.outer(sums, sums / total)
+        G[m, :m] = G[:m, m] = sums / total
+        G[m, m] = -1.0 / total
+        return G
+
+    def full(self, G: FloatArray) -> FloatArray:
+        """[c; b] on all rows with weight."""
+        solution: FloatArray = G[:, : len(self.rows)] @ self.y[self.rows]
+        return solution
+
+    def without(self, G: FloatArray, solution: FloatArray, places: IntArray) -> FloatArray:
+        """[c; b] without the rows at these places of ``self.rows``."""
+        if not len(places):
+            return solution
+        q = np.linalg.solve(G[np.ix_(places, places)], solution[places])
+        left: FloatArray = solution - G[:, places] @ q
+        left[places] = 0.0
+        return left
+
+    def without_each(self, G: FloatArray, solution: FloatArray, places: IntArray) -> FloatArray:
+        """The same for single rows, one solution a row."""
+        share = solution[places] / np.diagonal(G)[places]
+        left: FloatArray = solution - share[:, None] * G[places]
+        left[np.arange(len(places)), places] = 0.0
+        return left
 
 
 class LeastSquaresFolds:
@@ -38,9 +94,6 @@ class LeastSquaresFolds:
         losses=("squared",),
         folds=("loo", "k-fold", "any"),
     )
-
-    def model(self, X: FloatArray, y: FloatArray, kernel: Kernel) -> SquaredLoss:
-        return SquaredLoss()
 
     def run(self, task: Task, ledger: Ledger, workers: Workers) -> dict[str, Any]:
         problem = task.problem

@@ -26,7 +26,7 @@ from .. import tolerances
 from ..engine.path import rising
 from ..judge import ledger as entries
 from ..judge.ledger import Ledger
-from ..problem.differentiable import SmoothLoss
+from ..problem.differentiable import DifferentiableLoss
 from ..problem.problem import Task
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
@@ -65,7 +65,7 @@ class Magic:
 
     def run(self, task: Task, ledger: Ledger, workers: Workers) -> dict[str, Any]:
         """Solve all folds at one C after the other, from strong to weak regularisation."""
-        if isinstance(task.problem.loss, SmoothLoss):
+        if isinstance(task.problem.loss, DifferentiableLoss):
             return _Smooth(task, ledger, workers).run()
         return self._hinge(task, ledger, workers)
 
@@ -90,11 +90,11 @@ class _Smooth:
     """Algorithm 2: one inverse for each C, no smoothing."""
 
     def __init__(self, task: Task, ledger: Ledger, workers: Workers):
-        assert isinstance(task.problem.loss, SmoothLoss)
+        assert isinstance(task.problem.loss, DifferentiableLoss)
         self.task, self.ledger, self.workers = task, ledger, workers
         self.reduction = Reduction.none(task.problem)
         rows = self.reduction.rows
-        self.loss = SmoothLoss(task.problem.loss.shape, task.problem.loss.y[rows])
+        self.loss = DifferentiableLoss(task.problem.loss.shape, task.problem.loss.y[rows])
         self.nobody = np.zeros(0, dtype=np.intp)
 
     def run(self, folds: bool = True) -> dict[str, Any]:
@@ -173,7 +173,7 @@ class _Smooth:
 def one_path(task: Task, ledger: Ledger, workers: Workers) -> None:
     """The full data alone along the grid: the solver of ``magic`` without its folds."""
     problem = task.problem
-    if isinstance(problem.loss, SmoothLoss):
+    if isinstance(problem.loss, DifferentiableLoss):
         _Smooth(task, ledger, workers).run(folds=False)
         return
     reduction, delta = Reduction.none(problem), FIRST_DELTA

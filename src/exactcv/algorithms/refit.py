@@ -15,7 +15,7 @@ import numpy as np
 from ..engine.newton import solve_smooth
 from ..engine.smo import solve_hinge
 from ..judge.ledger import Ledger
-from ..problem.differentiable import SmoothLoss
+from ..problem.differentiable import DifferentiableLoss
 from ..problem.problem import Task
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
@@ -70,7 +70,7 @@ def _along_grid(
     tol, failed = 0.1 * min(task.tol, 1e-8), 0
     for l, C in enumerate(Cs):
         solution: Any
-        if isinstance(problem.loss, SmoothLoss):
+        if isinstance(problem.loss, DifferentiableLoss):
             solution = solve_smooth(
                 problem.K, problem.loss, C * problem.weight, train, tol=min(tol, 1e-10),
                 fit_intercept=problem.fit_intercept, cancel=workers.cancel,

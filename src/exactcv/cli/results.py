@@ -52,8 +52,16 @@ def cv_csv(model: SVCCV) -> str:
     return to_csv([*CV_COLUMNS, "chosen"], [*columns, chosen])
 
 
-def left_out_csv(model: SVCCV, y: NDArray[Any], row_names: Sequence[Any] | None) -> str:
-    """One line for each row that a fold has tested, in the order of the file."""
+def left_out_csv(
+    model: SVCCV,
+    y: NDArray[Any],
+    pair_values: FloatArray | None,
+    row_names: Sequence[Any] | None,
+) -> str:
+    """One line for each row that a fold has tested, in the order of the file.
+
+    ``pair_values`` are the left-out values of each pair of classes; None if there are none.
+    """
     rows = model._overview().left_out
     order = np.argsort(rows.row, kind="stable")
     at = rows.row[order]
@@ -65,12 +73,11 @@ def left_out_csv(model: SVCCV, y: NDArray[Any], row_names: Sequence[Any] | None)
     predicted = model.classes_[rows.predicted[order]]
     names += ["target", "predicted", "wrong"]
     columns += [y[at], predicted, (y[at] != predicted).astype(int)]
-    decision = rows.decision
-    assert decision is not None
-    more, values = _values(model, decision[order])
-    names, columns = names + more, columns + values
-    if model.probability:
-        shares = probabilities(model._left_out_values[order], model._sigmoids, len(model.classes_))
+    if rows.decision is not None:
+        more, values = _values(model, rows.decision[order])
+        names, columns = names + more, columns + values
+    if model.probability and pair_values is not None:
+        shares = probabilities(pair_values[order], model._sigmoids, len(model.classes_))
         names += [f"probability of {label}" for label in model.classes_]
         columns += list(shares.T)
     return to_csv(names, columns)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.model_selection import StratifiedKFold
 
-from ..crossval.lowrank import GAMMA_ROWS
-from ..estimators.svc_cv import SVCCV
+from ..estimators.svc_cv import SVCCV, Keep, fit_svc
 from ..exceptions import InputError, Interrupted
+from ..lowrank.method import GAMMA_ROWS
 from ..lowrank.rows.sampling import smallest_keys
 from ..problem.kernels import Kernel, gamma_value
 from ..report import words as report
@@ -75,7 +75,7 @@ def tune(
     model = _model(loaded, settings, n_jobs, progress).set_params(memory_limit=memory_limit)
     if out is None:
         try:
-            _fit(model, loaded)
+            _fit(model, loaded, Keep(values=True))
         except Interrupted as stop:
             raise Interrupted("interrupted; with --out what was finished would be kept") from stop
         _tell(model, say)
@@ -85,11 +85,11 @@ def tune(
         if folder.done:
             say(f"\nnothing to do: {out} holds the finished results of this run")
             return None
-        store = model._store = folder.curves
+        store = folder.curves
         if store.count:
             say(f"going on with {store.count} finished gamma(s) found in {out}")
         try:
-            _fit(model, loaded)
+            values = _fit(model, loaded, Keep(store, values=True))
         except Interrupted as stop:
             raise Interrupted(
                 f"interrupted; {store.count} finished gamma(s) are kept in {out}: the same command "
@@ -97,7 +97,7 @@ def tune(
                 stop.partial,
             ) from stop
         code = _code(file, asked if settings.approx is None else settings)
-        written = _write(out, file, model, loaded, facts, code, say)
+        written = _write(out, file, model, loaded, values, facts, code, say)
         timings = {"seconds": perf_counter() - start, "gammas_taken_up": store.taken_up}
         folder.finish(_result(model, written), timings)
     _tell(model, say)
@@ -238,7 +238,7 @@ def _model(loaded: Loaded, settings: TuneSettings, n_jobs: int, progress: bool) 
             folds = StratifiedKFold(folds, shuffle=seed is not None, random_state=seed)
         seed = settings.seed or 0
         more = {"approx": settings.approx, "n_components": settings.components}
-    model = SVCCV(
+    return SVCCV(
         **settings.grid(),
         kernel=settings.kernel,
         gamma=_gammas(loaded, settings),
@@ -257,8 +257,6 @@ def _model(loaded: Loaded, settings: TuneSettings, n_jobs: int, progress: bool) 
         verbose=int(progress),
         **more,
     )
-    model._wants_values = True
-    return model
 
 
 def _gammas(loaded: Loaded, settings: TuneSettings) -> Any:
@@ -280,10 +278,12 @@ def _gammas(loaded: Loaded, settings: TuneSettings) -> Any:
     return around(middle, wanted)
 
 
-def _fit(model: SVCCV, loaded: Loaded) -> None:
+def _fit(model: SVCCV, loaded: Loaded, keep: Keep) -> FloatArray | None:
+    """Left-out values at the chosen point, if they are to be kept."""
+    values = fit_svc(model, loaded.X, loaded.y, loaded.weight, loaded.groups, keep=keep)
     # These are no part of the model, and would differ between runs on different machines.
-    model.fit(loaded.X, loaded.y, sample_weight=loaded.weight, groups=loaded.groups)
     model.set_params(n_jobs=None, memory_limit=None, verbose=0)
+    return values
 
 
 # ---- what comes out ------------------------------------------------------------------------------
@@ -333,6 +333,7 @@ def _write(
     file: Path,
     model: SVCCV,
     loaded: Loaded,
+    values: FloatArray | None,
     facts: dict[str, str],
     code: str,
     say: Say,
@@ -342,7 +343,7 @@ def _write(
     save_model(saved, out / "model.exactcv")
     texts = {
         "cv.csv": results.cv_csv(model),
-        "predictions.csv": results.left_out_csv(model, loaded.y, loaded.row_names),
+        "predictions.csv": results.left_out_csv(model, loaded.y, values, loaded.row_names),
     }
     page = html_report.Page(
         overview=model._overview(),

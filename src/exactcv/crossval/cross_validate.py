@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from ..algorithms import check_loss, check_output, check_support, get_method, own_model
-from ..exceptions import Interrupted, UnsupportedError
-from ..judge.certificate import Certificate, warn_if_short
-from ..judge.ledger import Ledger
-from ..problem import inputs
-from ..problem.differentiable import LOSS_BY_NAME
-from ..problem.kernels import KernelFunction, check_psd, kernel_matrix
-from ..problem.problem import Problem, Task
+from ..exceptions import Interrupted
+from ..judge.certificate import warn_if_short
+from ..problem import checks, inputs
+from ..problem.kernels import KernelFunction
 from ..runtime.progress import Progress, following
 from ..runtime.threads import Workers
+from .requests import FeatureRequest, Given, KernelRequest, Request
 from .result import CVResult, make_result
+from .run import Plan, run
 
-__all__ = ["check_options", "cross_validate"]
+__all__ = ["cross_validate"]
 
 OUTPUTS = ("error", "decision")
 
@@ -74,7 +71,8 @@ def cross_validate(
     degree, coef0 : int, float
         For "poly" and "sigmoid".
     loss : {"hinge", "squared_hinge", "logistic", "squared"}
-        Which losses a method has: ``exactcv.methods()``.
+        max(0, 1 - y u), its square, log(1 + exp(-y u)) and 1/2 (y - u)^2, whatever the method.
+        Which of them a method has: ``exactcv.methods()``.
     Cs, lambdas : array-like or float, optional
         The grid, one or the other.  ``Cs`` holds in every fold, as in scikit-learn.  ``lambdas``
         keeps lambda: a fold that trains on m rows has C = 1 / (2 m lambda), except in
@@ -152,117 +150,54 @@ def cross_validate(
     ((3,), True)
     """
     start = perf_counter()
-    get_method(method)
-    check_loss(method, loss)
-    want_decision = inputs.check_choice("output", output, OUTPUTS) == "decision"
-    check_output(method, loss, want_decision)
-    chosen_kernel = inputs.check_kernel(kernel, gamma, degree, coef0)
-    fit_intercept = inputs.check_flag("fit_intercept", fit_intercept)
-    tol = inputs.check_positive("tol", tol)
-    n_threads = inputs.check_n_threads(n_jobs)
-    method_options = inputs.check_method_options(method_options)
-    if not isinstance(progress, Progress):
-        inputs.check_flag("progress", progress)
-    if approx is not None:
-        from .lowrank import approximate_cross_validate
-
-        return approximate_cross_validate(
-            X,
-            y,
-            approx=approx,
-            n_components=inputs.check_approx(approx, n_components, method, loss),
-            kernel=chosen_kernel,
-            grid=lambda n: inputs.make_grid(Cs, lambdas, n),
-            cv=cv,
-            groups=groups,
-            sample_weight=sample_weight,
-            class_weight=class_weight,
-            fit_intercept=fit_intercept,
-            want_decision=want_decision,
-            n_threads=n_threads,
-            tol=tol,
-            random_state=random_state,
-            memory_limit=memory_limit,
-            options=method_options,
-            progress=progress,
-        )
-    options = check_options(method, method_options)
-    data = inputs.read_data(X, y, chosen_kernel, sample_weight, class_weight, memory_limit)
-    grid = inputs.make_grid(Cs, lambdas, len(data.y))
-    folds = inputs.check_folds(cv, data, groups, random_state)
-    check_support(method, folds, fit_intercept, loss)
-    facts: dict[str, Any] = {"classes": data.classes, "method": method, "loss": loss}
-    facts["kernel"] = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
-
-    ledger = None
-    try:
-        with following(progress) as run, Workers(n_threads) as workers:
-            workers.watch = run
-            run.say(f"kernel matrix, {len(data.y)} rows")
-            before_kernel = perf_counter()
-            K, facts["gamma"] = kernel_matrix(data.X, chosen_kernel, workers)
-            psd = get_method(method).support.any_kernel or check_psd(K, chosen_kernel)
-            timings = {"kernel": perf_counter() - before_kernel}
-            f_loss = LOSS_BY_NAME[loss](data.y)
-            problem = Problem(K, data.y, data.weight, f_loss, fit_intercept, psd)
-            problem = replace(problem, model=own_model(method, data.X, data.y, chosen_kernel))
-            task = Task(problem, folds, grid, want_decision, tol, options)
-            run.say(f"method {method!r}, {len(grid)} grid points, {len(folds)} folds")
-            before_run = perf_counter()
-            ledger = Ledger(task)
-            workers.watch.follow(ledger)
-            stats = dict(get_method(method).run(task, ledger, workers))
-            seconds = perf_counter() - before_run
-    except KeyboardInterrupt as stop:
-        if ledger is None:
-            raise Interrupted("interrupted before the first fold was solved") from stop
-        timings |= _split_time(perf_counter() - before_run, {}, ledger.seconds / n_threads)
-        timings["total"] = perf_counter() - start
-        raise _interrupted(ledger, timings, facts) from stop
-    timings |= _split_time(seconds, stats.pop("timings", {}), ledger.seconds / n_threads)
-    certificate = _certify(ledger, int(stats.get("not_converged", 0)))
-    timings["total"] = perf_counter() - start
-    return make_result(task, ledger, certificate, stats, timings, **facts)
-
-
-def _interrupted(ledger: Ledger, timings: dict[str, float], facts: dict[str, Any]) -> Interrupted:
-    """What is complete, as a result of its own."""
-    points, folds = ledger.complete()
-    what = f"{len(points)} of {len(ledger.task.grid)} grid points"
-    if len(folds) < len(ledger.task.folds):
-        what = f"{len(folds)} of {len(ledger.task.folds)} folds"
-    if not (len(points) and len(folds)):
-        return Interrupted("interrupted; no grid point and no fold is complete")
-    done = ledger.part(points, folds)
-    partial = make_result(done.task, done, done.certificate(), {}, timings, **facts)
-    return Interrupted(
-        f"interrupted with {what} complete; they are in the `partial` of this exception (after a "
-        "traceback, in an interactive session: sys.last_value.partial)",
-        partial,
+    method_options = checks.check_method_options(method_options)
+    plan = Plan.of(
+        method=method,
+        loss=loss,
+        fit_intercept=fit_intercept,
+        want_decision=checks.check_choice("output", output, OUTPUTS) == "decision",
+        tol=tol,
+        options=method_options if approx is None else None,  # else they say how to keep features
     )
+    chosen_kernel = inputs.check_kernel(kernel, gamma, degree, coef0)
+    n_threads = checks.check_n_threads(n_jobs)
+    if not isinstance(progress, Progress):
+        checks.check_flag("progress", progress)
+    given = Given(
+        X=X,
+        y=y,
+        kernel=chosen_kernel,
+        Cs=Cs,
+        lambdas=lambdas,
+        cv=cv,
+        groups=groups,
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        random_state=random_state,
+        memory_limit=memory_limit,
+    )
+    request: Request
+    if approx is None:
+        request = KernelRequest.read(given, plan)
+    else:
+        m = inputs.check_approx(approx, n_components, method, loss)
+        request = FeatureRequest.read(given, plan, approx, m, method_options)
 
-
-def check_options(method: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The options as the method wants them; most methods have none."""
-    check = getattr(get_method(method), "check_options", None)
-    if check is not None:
-        return dict(check(given or {}))
-    if given:
-        raise UnsupportedError(f"method={method!r} has no options; leave method_options out")
-    return {}
-
-
-def _split_time(
-    seconds: float, by_method: dict[str, float], certificate: float
-) -> dict[str, float]:
-    """What the method timed itself; what it did not is counted as time for folds."""
-    path = float(by_method.get("path", 0.0))
-    folds = float(by_method.get("folds", max(seconds - path - certificate, 0.0)))
-    return {"path": path, "folds": folds, "certificate": certificate}
-
-
-def _certify(ledger: Ledger, not_converged: int) -> Certificate:
-    """The ledger's verdict, said aloud when it is not good."""
-    certificate = replace(ledger.certificate(), not_converged=not_converged)
-    warn_if_short(certificate, ledger.task.grid.Cs, ledger.kkt.size, stacklevel=4)
-    return certificate
+    facts: dict[str, Any] = {"classes": request.classes, "method": method, "loss": loss}
+    facts["kernel"] = chosen_kernel.label
+    try:
+        with following(progress) as watch, Workers(n_threads, watch) as workers:
+            before = perf_counter()
+            task, facts["gamma"] = request.task(plan, workers)
+            facts["kernel_seconds"] = perf_counter() - before
+            watch.say(f"method {method!r}, {len(task.grid)} grid points, {len(task.folds)} folds")
+            ran = run(task, method, workers)
+    except Interrupted as stop:
+        if stop.partial is not None:
+            stop.partial = make_result(stop.partial, perf_counter() - start, **facts)
+        raise
+    except KeyboardInterrupt as stop:
+        raise Interrupted("interrupted before the first fold was solved") from stop
+    n_solutions = len(task.grid) * (len(task.folds) + 1)
+    warn_if_short(ran.certificate, task.grid.Cs, n_solutions, stacklevel=3)
+    return make_result(ran, perf_counter() - start, **facts)

@@ -9,7 +9,7 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from ..exceptions import InputError
-from ..problem.inputs import check_method_options
+from ..problem.checks import check_method_options
 from .result import CVResult
 
 __all__ = ["cross_validate_grid"]
@@ -49,7 +49,7 @@ def cross_validate_grid(
     Examples
     --------
     >>> import exactcv
-    >>> from exactcv.approx.search import cross_validate_grid
+    >>> from exactcv.crossval.lowrank_grid import cross_validate_grid
     >>> X, y = exactcv.datasets.make_mixture(80, 4, random_state=0)
     >>> found = cross_validate_grid(X, y, gammas=[0.01, 0.1], n_components=10, lambdas=3)
     >>> [result.gamma for result in found]

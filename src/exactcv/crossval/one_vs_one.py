@@ -21,24 +21,21 @@ classes in scikit-learn.  LIBSVM and scikit-learn's "ovo" columns have the oppos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..algorithms import get_method
 from ..judge.certificate import Certificate
 from ..judge.ledger import HOW, Ledger
-from ..problem.differentiable import LOSS_BY_NAME
 from ..problem.folds import Folds
-from ..problem.problem import Grid, Guests, OwnModel, Problem, Task
+from ..problem.grid import Grid
+from ..problem.problem import Guests
 from ..runtime.threads import Workers
 from ..tolerances import TIE
 from ..types import BoolArray, FloatArray, IntArray
-from .result import share_at_bound
+from .run import KernelRows, Plan, Ran, run
 
 __all__ = [
     "ManyClasses",
@@ -58,34 +55,25 @@ class ManyClasses:
 
     Attributes
     ----------
-    K : (n, n)
+    rows : KernelRows
+        Of all classes.
     codes : (n,) int
         Classes 0 to k - 1; each needs a row of positive weight in every training set.
     weight : (n,)
     folds, grid : Folds, Grid
         Of all rows.
-    method, loss, fit_intercept, psd, tol, want_decision, options :
-        As in ``problem/problem.py``.
-    own_model : callable or None
-        ``(rows, signs) -> OwnModel | None``, for methods that bring their own model.
+    plan : Plan
     ties_are_wrong : bool
         Does a left-out value of zero (up to 1e-9) vote against the row's own class?  If not, for
         the second class of its pair, as in LIBSVM.
     """
 
-    K: FloatArray
+    rows: KernelRows
     codes: IntArray
     weight: FloatArray
     folds: Folds
     grid: Grid
-    method: str = "exact"
-    loss: str = "hinge"
-    fit_intercept: bool = True
-    psd: bool = True
-    tol: float = 1e-8
-    want_decision: bool = True
-    options: Mapping[str, Any] = field(default_factory=dict)
-    own_model: Callable[[IntArray, FloatArray], OwnModel | None] | None = None
+    plan: Plan = field(default_factory=Plan)
     ties_are_wrong: bool = True
 
     @property
@@ -128,7 +116,8 @@ class PairResults:
     at_bound : (L,)
         Share of the coefficients, over all pairs, that are at their bound.
     stats : dict
-        (grid point, fold, pair) slots by how they were settled.
+        (grid point, fold, pair) slots by how they were settled, and what the method counted, added
+        up over the pairs where it is a number.
     """
 
     votes: NDArray[np.intp]
@@ -155,18 +144,18 @@ def cross_validate_pairs(task: ManyClasses, workers: Workers) -> PairResults:
     Examples
     --------
     >>> import numpy as np
-    >>> from exactcv.folds import leave_one_out_folds
+    >>> from exactcv.problem.folds import leave_one_out_folds
     >>> x = np.array([0.0, 0.1, 1.0, 1.1, 2.0, 2.1])
     >>> K = np.exp(-3.0 * (x[:, None] - x) ** 2)
     >>> grid = Grid(np.array([1.0]), np.array([1 / 12]), scale_with_fold=False)
-    >>> task = ManyClasses(
-    ...     K, np.array([0, 0, 1, 1, 2, 2]), np.ones(6), leave_one_out_folds(6), grid)
+    >>> codes = np.array([0, 0, 1, 1, 2, 2])
+    >>> task = ManyClasses(KernelRows(K), codes, np.ones(6), leave_one_out_folds(6), grid)
     >>> with Workers(1) as workers:
     ...     found = cross_validate_pairs(task, workers)
     >>> found.labels, found.decision.shape
     (array([[0, 0, 1, 1, 2, 2]]), (1, 6, 3))
     """
-    workers.watch.parts = len(task.pairs)
+    workers.watch.expect(len(task.pairs))
     if task.n_classes == 2:
         done = [_solve(task, 0, 1, workers)]
     else:
@@ -259,7 +248,7 @@ class _Part:
 @dataclass(frozen=True)
 class _Solved:
     fit: PairFit
-    ledger: Ledger
+    ran: Ran[Ledger]
     part: _Part
     for_second: BoolArray  # (L, T)
     decision: FloatArray  # (L, T), or empty unless wanted
@@ -270,18 +259,14 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
     inside = (task.codes == first) | (task.codes == second)
     rows, others = np.flatnonzero(inside), np.flatnonzero(~inside)
     signs = np.where(task.codes[rows] == second, 1.0, -1.0)
-    K = task.K if inside.all() else np.ascontiguousarray(task.K[np.ix_(rows, rows)])
-    model = None if task.own_model is None else task.own_model(rows, signs)
-    loss = LOSS_BY_NAME[task.loss](signs)
-    problem = Problem(K, signs, task.weight[rows], loss, task.fit_intercept, task.psd, model)
+    own = task.rows if inside.all() else task.rows.part(rows)
     part, guests = _cut_down(task, inside), None
     if len(others):
         test = tuple(part.place[task.folds.pair_rows[at]] for at in part.guest_at)
-        guests = Guests(task.K[np.ix_(others, rows)], test)
-    own = Task(problem, part.folds, task.grid, task.want_decision, task.tol, task.options, guests)
-    ledger = Ledger(own)
-    workers.watch.follow(ledger)
-    get_method(task.method).run(own, ledger, workers)
+        guests = Guests(task.rows.K[np.ix_(others, rows)], test)
+    job = task.plan.task(own, signs, task.weight[rows], part.folds, task.grid, guests)
+    ran = run(job, task.plan.method, workers)
+    ledger = ran.ledger
     decision = _everywhere(task, ledger, part, guests)
     for_second = decision > -TIE
     # Among its own rows the ledger knows which are wrong, with or without a value; a tie is.
@@ -292,8 +277,8 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
         by_ledger = np.where(unknown, by_ledger, for_second[:, part.own])
     for_second[:, part.own] = by_ledger
     fit = PairFit(first, second, rows, ledger.coef, ledger.intercept)
-    kept = decision if task.want_decision else np.zeros((0, 0))
-    return _Solved(fit, ledger, part, for_second, kept)
+    kept = decision if task.plan.want_decision else np.zeros((0, 0))
+    return _Solved(fit, ran, part, for_second, kept)
 
 
 def _cut_down(task: ManyClasses, inside: BoolArray) -> _Part:
@@ -356,11 +341,11 @@ def _gather(task: ManyClasses, done: list[_Solved]) -> PairResults:
     for one in done:
         _cast(votes, one.fit.first, one.fit.second, one.for_second)
     decision = None
-    if task.want_decision:
+    if task.plan.want_decision:
         decision = np.stack([one.decision for one in done], axis=-1)
     wrong = most_votes(votes) != task.codes[task.folds.pair_rows]
     sizes = np.array([len(one.fit.rows) for one in done], dtype=float)
-    shares = [share_at_bound(one.ledger.task, one.fit.coef) for one in done]
+    shares = [one.ran.ledger.at_bound() for one in done]
     return PairResults(
         votes=votes,
         wrong=wrong,
@@ -374,7 +359,7 @@ def _gather(task: ManyClasses, done: list[_Solved]) -> PairResults:
 
 def _worst(task: ManyClasses, done: list[_Solved]) -> Certificate:
     """One certificate for all pairs, with folds numbered as the caller does."""
-    found = [one.ledger.certificate() for one in done]
+    found = [one.ran.certificate for one in done]
     unresolved = set()
     for one, certificate in zip(done, found, strict=True):
         for l, fold in certificate.unresolved:
@@ -385,16 +370,19 @@ def _worst(task: ManyClasses, done: list[_Solved]) -> Certificate:
         gap=np.max([certificate.gap for certificate in found], axis=0),
         exact=all(certificate.exact for certificate in found),
         unresolved=sorted(unresolved),
-        tol=task.tol,
-        convex=task.psd,
+        tol=task.plan.tol,
+        convex=task.rows.psd,
+        not_converged=sum(certificate.not_converged for certificate in found),
     )
 
 
 def _counts(task: ManyClasses, done: list[_Solved]) -> dict[str, int]:
-    totals = dict.fromkeys(HOW, 0)
+    """Slots by how they were settled; what the method counted, if it is a number, is added up."""
+    totals: dict[str, int] = dict.fromkeys(HOW, 0)
     for one in done:
-        for name, count in one.ledger.counts().items():
-            totals[name] += count
+        counted = {name: n for name, n in one.ran.stats.items() if isinstance(n, int)}
+        for name, count in (counted | one.ran.ledger.counts()).items():
+            totals[name] = totals.get(name, 0) + count
         untouched = len(task.folds) - len(one.part.kept)
         totals["unchanged"] += len(task.grid) * untouched
     return totals

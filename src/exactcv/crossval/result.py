@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,18 +11,19 @@ from numpy.typing import NDArray
 
 from ..exceptions import MissingExtraError
 from ..judge.certificate import Certificate
-from ..judge.ledger import Ledger
+from ..lowrank.entries import Entries
 from ..problem.folds import Folds
-from ..problem.problem import Task
-from ..report.overview import Overview, of_result
+from ..problem.targets import Target
+from ..report.overview import Overview
 from ..report.presentation import Presented
-from ..tolerances import AT_BOUND, TIE
 from ..types import BoolArray, FloatArray, IntArray
+from .overviews import of_result
+from .run import Ran
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CVResult", "by_row", "choose", "make_result", "share_at_bound", "standard_error"]
+__all__ = ["CVResult", "by_row", "choose", "make_result", "spread_of", "standard_error"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -71,7 +73,7 @@ class CVResult(Presented):
         Row and fold of each pair.
     pair_decision : (L, T) or None
     pair_wrong : (L, T) bool
-    fold_error : (L, F)
+    n_folds : int
     classes : (2,)
         The labels; positive decision values stand for ``classes[1]``.
     y : (n,)
@@ -110,7 +112,7 @@ class CVResult(Presented):
     test_fold: IntArray
     pair_decision: FloatArray | None
     pair_wrong: BoolArray
-    fold_error: FloatArray
+    n_folds: int
     classes: NDArray[Any]
     y: FloatArray
     method: str
@@ -133,8 +135,15 @@ class CVResult(Presented):
     def __repr__(self) -> str:
         exact = "exact" if self.certificate.exact else "NOT exact"
         return (
-            f"<CVResult: {len(self.Cs)} grid points, {self.fold_error.shape[1]} folds, "
+            f"<CVResult: {len(self.Cs)} grid points, {self.n_folds} folds, "
             f"least error {self.error[self.best]:.4g} at C={self.Cs[self.best]:.4g}, {exact}>"
+        )
+
+    @cached_property
+    def fold_error(self) -> FloatArray:
+        """(L, F): the share of each fold's tests that is wrong."""
+        return fold_errors(
+            self.pair_wrong, np.searchsorted(self.test_fold, np.arange(self.n_folds + 1))
         )
 
     def _overview(self) -> Overview:
@@ -156,23 +165,25 @@ class CVResult(Presented):
 
 
 def make_result(
-    task: Task,
-    ledger: Ledger,
-    certificate: Certificate,
-    stats: dict[str, Any],
-    timings: dict[str, float],
+    ran: Ran[Any],
+    seconds: float,
+    *,
+    kernel_seconds: float,
+    gamma: float | None,
     **facts: Any,
 ) -> CVResult:
-    """From pairs to rows and curves."""
-    folds, Cs = task.folds, task.grid.Cs
-    wrong = ledger.wrong
-    pair_decision = ledger.decision if task.want_decision else None
-    sizes = np.diff(folds.offsets)
-    fold_error = np.add.reduceat(wrong, folds.offsets[:-1], axis=1, dtype=float) / sizes
+    """From pairs to rows and curves; ``facts`` are fields that the run does not know."""
+    task, ledger, certificate = ran.task, ran.ledger, ran.certificate
+    folds, Cs, problem = task.folds, task.grid.Cs, task.problem
+    wrong, pair_decision = ledger.wrong, ledger.decision if task.want_decision else None
     n_errors = wrong.sum(axis=1)
-    error, se = n_errors / wrong.shape[1], standard_error(fold_error)
+    error, se = n_errors / wrong.shape[1], standard_error(wrong, folds.offsets)
     best, one_se = choose(Cs, n_errors, error, se, certificate)
-    decision, row_wrong = by_row(folds, task.problem.y, pair_decision, wrong)
+    decision, row_wrong = by_row(folds, problem.y, problem.target, pair_decision, wrong)
+    if isinstance(ledger, Entries):
+        gamma = ledger.feature_map.gamma
+        facts |= {"weights": ledger.weights, "feature_map": ledger.feature_map}
+        facts["approx"] = ledger.task.problem.approx
     return CVResult(
         Cs=Cs,
         lambdas=task.grid.lambdas,
@@ -186,19 +197,20 @@ def make_result(
         objective=ledger.objective,
         coef=ledger.coef,
         intercept=ledger.intercept,
-        at_bound=share_at_bound(task, ledger.coef),
+        at_bound=ledger.at_bound(),
         certificate=certificate,
-        stats=stats | ledger.counts(),
-        timings=timings,
+        stats=ran.stats | ledger.counts(),
+        timings={"kernel": kernel_seconds} | ran.timings | {"total": seconds},
         test_row=folds.pair_rows,
         test_fold=folds.pair_folds,
         pair_decision=pair_decision,
         pair_wrong=wrong,
-        fold_error=fold_error,
-        y=task.problem.y.copy(),
+        n_folds=len(folds),
+        y=problem.y.copy(),
+        gamma=gamma,
         scale_with_fold=task.grid.scale_with_fold,
         leave_one_out=folds.leave_one_out,
-        fit_intercept=task.problem.fit_intercept,
+        fit_intercept=problem.fit_intercept,
         **facts,
     )
 
@@ -219,19 +231,43 @@ def choose(
     return best, int(np.argmin(np.where(within, Cs, np.inf)))
 
 
-def standard_error(fold_error: FloatArray) -> FloatArray:
-    """Of the mean over folds (the last axis); NaN for a single fold."""
+def fold_errors(wrong: BoolArray, offsets: IntArray) -> FloatArray:
+    """(L, F): the share of each fold's tests that is wrong; `offsets` as in ``Folds``."""
+    sizes = np.diff(offsets)
+    return np.asarray(np.add.reduceat(wrong, offsets[:-1], axis=1, dtype=float) / sizes)
+
+
+def standard_error(wrong: BoolArray, offsets: IntArray) -> FloatArray:
+    """The standard deviation of the folds' errors over the square root of their number.
+
+    NaN for a single fold.  Where every fold has one test the errors are zeros and ones, and nothing
+    of the size of ``wrong`` is needed.
+    """
+    n_folds = len(offsets) - 1
+    if n_folds == wrong.shape[1] > 1:
+        error = wrong.mean(axis=1)
+        return np.asarray(np.sqrt(error * (1.0 - error) / (n_folds - 1)))
+    return spread_of(fold_errors(wrong, offsets))
+
+
+def spread_of(fold_error: FloatArray) -> FloatArray:
+    """The standard error of the mean over folds, the last axis; NaN for a single fold."""
     n_folds = fold_error.shape[1]
     if n_folds < 2:
         return np.full(len(fold_error), np.nan)
-    spread: FloatArray = fold_error.std(axis=1, ddof=1) / np.sqrt(n_folds)
-    return spread
+    return np.asarray(fold_error.std(axis=1, ddof=1) / np.sqrt(n_folds))
 
 
 def by_row(
-    folds: Folds, y: FloatArray, pair_decision: FloatArray | None, pair_wrong: BoolArray
+    folds: Folds,
+    y: FloatArray,
+    target: Target,
+    pair_decision: FloatArray | None,
+    pair_wrong: BoolArray,
 ) -> tuple[FloatArray | None, BoolArray]:
     """Decision values and labels of each row, from those of its pairs."""
+    if len(folds.pair_rows) == folds.n and (folds.pair_rows == np.arange(folds.n)).all():
+        return pair_decision, pair_wrong  # leave-one-out, row by row
     rows, starts, order = _grouped(folds)
     counts = np.diff(np.append(starts, len(order)))
     wrong = np.zeros((len(pair_wrong), folds.n), dtype=bool)
@@ -241,7 +277,7 @@ def by_row(
         return None, wrong
     decision = np.full(wrong.shape, np.nan)
     decision[:, rows] = np.add.reduceat(pair_decision[:, order], starts, axis=1) / counts
-    wrong[:, rows] = ~(y[rows] * decision[:, rows] > TIE)
+    wrong[:, rows] = target.wrong(y[rows], decision[:, rows])
     # A row tested once keeps the ledger's word to the bit.
     once = counts == 1
     wrong[:, rows[once]] = pair_wrong[:, order[starts[once]]]
@@ -253,13 +289,3 @@ def _grouped(folds: Folds) -> tuple[IntArray, IntArray, IntArray]:
     order = np.argsort(folds.pair_rows, kind="stable")
     rows, starts = np.unique(folds.pair_rows[order], return_index=True)
     return rows, starts, order
-
-
-def share_at_bound(task: Task, coef: FloatArray) -> FloatArray:
-    """Share of the rows with some weight whose coefficient is at its bound; NaN without bounds."""
-    if not task.problem.bounded:
-        return np.full(len(coef), np.nan)
-    used = task.problem.weight > 0
-    box = task.grid.Cs[:, None] * task.problem.weight[used]
-    share: FloatArray = (np.abs(coef[:, used]) >= box * (1.0 - AT_BOUND)).mean(axis=1)
-    return share

@@ -6,23 +6,23 @@ Left-out errors count by sample weight: a row of weight w is that many rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..algorithms import own_model
 from ..exceptions import Interrupted
 from ..judge.certificate import Certificate
 from ..problem.folds import Folds
-from ..problem.kernels import Kernel, check_psd, gamma_value, kernel_matrix
-from ..problem.problem import Grid, OwnModel
-from ..runtime.progress import Run, following, job
+from ..problem.grid import Grid
+from ..problem.kernels import Kernel, gamma_value, kernel_matrix
+from ..runtime.progress import job
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .one_vs_one import ManyClasses, PairFit, PairResults, cross_validate_pairs
-from .result import standard_error
+from .result import spread_of, standard_error
+from .run import KernelRows, Plan
 from .scoring import LeftOut, Scorer, jackknife_se
 
 __all__ = [
@@ -68,6 +68,7 @@ class Tuning:
     score_arguments : dict
         What the scorer gets besides, one entry a row (``sample_weight``).
     select : {"min", "1se"}
+    plan : Plan
     store : Store or None
         Where finished curves are kept, so that a run that was cut short can go on.
     """
@@ -84,12 +85,8 @@ class Tuning:
     scorer: Scorer
     score_arguments: dict[str, FloatArray]
     select: str
-    method: str
-    loss: str
-    fit_intercept: bool
-    tol: float
+    plan: Plan
     shape: str = "ovr"
-    options: dict[str, Any] = field(default_factory=dict)
     keep_decision: bool = False
     show_progress: bool = False
     store: Store | None = None
@@ -109,12 +106,10 @@ class Tuning:
         try:
             with job(self.show_progress, len(self.kernels)) as progress:
                 for number, kernel in enumerate(self.kernels):
-                    with following(progress) as workers.watch:
+                    with workers.followed(progress):
                         curves.append(self._kept_curve(number, kernel, workers))
         except KeyboardInterrupt as stop:
             raise Interrupted(partial=curves) from stop
-        finally:
-            workers.watch = Run()
         return curves
 
     def choose(self, curves: list[Curve], workers: Workers) -> Tuned:
@@ -137,9 +132,11 @@ class Tuning:
         point = Grid(
             self.grid.Cs[l : l + 1], self.grid.lambdas[l : l + 1], self.grid.scale_with_fold
         )
-        K, kernel = self._kernel(curve.kernel, workers)
-        task = self._task(K, kernel, curve.certificate.convex)
-        found = cross_validate_pairs(replace(task, grid=point, want_decision=True), workers)
+        K, _ = kernel_matrix(self.X, curve.kernel, workers)
+        rows = KernelRows(K, self._features, curve.kernel, curve.certificate.convex)
+        plan = replace(self.plan, want_decision=True)
+        task = ManyClasses(rows, self.codes, self.weight, self.folds, point, plan)
+        found = cross_validate_pairs(task, workers)
         return self._left_out(found, 0)
 
     def _kept_curve(self, number: int, kernel: Kernel, workers: Workers) -> Curve:
@@ -154,26 +151,21 @@ class Tuning:
 
     def _curve(self, kernel: Kernel, workers: Workers) -> Curve:
         """All grid points with one kernel."""
-        workers.watch.say(f"kernel matrix, {len(self.codes)} rows")
-        K, kernel = self._kernel(kernel, workers)
-        gamma = f"gamma={kernel.gamma:.4g}, " if kernel.uses_gamma else ""
+        rows = KernelRows.of(self.X, self._with_gamma(kernel), self.plan, workers)
+        gamma = "" if rows.gamma is None else f"gamma={rows.gamma:.4g}, "
         workers.watch.say(f"{gamma}{len(self.grid)} grid points, {len(self.folds)} folds")
-        found = cross_validate_pairs(self._task(K, kernel, check_psd(K, kernel)), workers)
+        task = ManyClasses(rows, self.codes, self.weight, self.folds, self.grid, self.plan)
+        found = cross_validate_pairs(task, workers)
         tested = self.sample_weight[self.folds.pair_rows]
         error, se = error_and_se(found.wrong, self.folds.offsets, tested)
         score = 1.0 - error
         if self.scorer.call is not None:
-            rows = self._tested_rows()
-            arguments = self._tested_arguments()
-            score = np.array(
-                [
-                    self._left_out(found, l).score_with(self.scorer, rows, arguments)
-                    for l in range(len(self.grid))
-                ]
-            )
+            tests = self._tested_rows(), self._tested_arguments()
+            left_out = (self._left_out(found, l) for l in range(len(self.grid)))
+            score = np.array([one.score_with(self.scorer, *tests) for one in left_out])
         return Curve(
-            kernel=kernel,
-            gamma=float(kernel.gamma) if kernel.uses_gamma else None,
+            kernel=rows.kernel,
+            gamma=rows.gamma,
             error=error,
             se=se,
             n_errors=found.wrong.sum(axis=1),
@@ -186,35 +178,17 @@ class Tuning:
             decision=found.decision if self.keep_decision else None,
         )
 
-    def _kernel(self, kernel: Kernel, workers: Workers) -> tuple[FloatArray, Kernel]:
-        """The kernel matrix, and the kernel with gamma as a number."""
+    def _with_gamma(self, kernel: Kernel) -> Kernel:
+        """The kernel; with gamma as a number where rows do not weigh the same."""
         if kernel.uses_gamma and not (self.sample_weight == self.sample_weight[0]).all():
             number = gamma_value(self.X, kernel, self.sample_weight)
             assert number is not None
-            kernel = replace(kernel, gamma=number)
-        K, gamma = kernel_matrix(self.X, kernel, workers)
-        return K, kernel if gamma is None else replace(kernel, gamma=gamma)
+            return replace(kernel, gamma=number)
+        return kernel
 
-    def _task(self, K: FloatArray, kernel: Kernel, psd: bool) -> ManyClasses:
-        def model(rows: IntArray, signs: FloatArray) -> OwnModel | None:
-            X = self.X[np.ix_(rows, rows)] if kernel.name == "precomputed" else self.X[rows]
-            return own_model(self.method, X, signs, kernel)
-
-        return ManyClasses(
-            K=K,
-            codes=self.codes,
-            weight=self.weight,
-            folds=self.folds,
-            grid=self.grid,
-            method=self.method,
-            loss=self.loss,
-            fit_intercept=self.fit_intercept,
-            psd=psd,
-            tol=self.tol,
-            want_decision=self.keep_decision or not self.scorer.labels_only,
-            options=self.options,
-            own_model=model,
-        )
+    @property
+    def _features(self) -> FloatArray | None:
+        return None if self.kernels[0].name == "precomputed" else self.X
 
     # ---- scores -------------------------------------------------------------------------------
 
@@ -298,6 +272,7 @@ class Tuned:
             unresolved=[(g * size + l, f) for g, c in enumerate(found) for l, f in c.unresolved],
             tol=found[0].tol,
             convex=all(one.convex for one in found),
+            not_converged=sum(one.not_converged for one in found),
         )
 
 
@@ -359,9 +334,7 @@ def error_and_se(
     """
     n_folds = len(offsets) - 1
     if (weight == weight[0]).all():
-        sizes = np.diff(offsets)
-        fold_error = np.add.reduceat(wrong, offsets[:-1], axis=1, dtype=float) / sizes
-        return wrong.sum(axis=1) / wrong.shape[1], standard_error(fold_error)
+        return wrong.sum(axis=1) / wrong.shape[1], standard_error(wrong, offsets)
     error = wrong @ weight / weight.sum()
     single = wrong.shape[1] == n_folds
     if single and n_folds > 1:
@@ -370,4 +343,4 @@ def error_and_se(
         return error, np.sqrt([n_folds / (n_folds - 1) * (one**2).sum() for one in spread])
     sizes = np.add.reduceat(weight, offsets[:-1])
     fold_error = np.add.reduceat(wrong * weight, offsets[:-1], axis=1) / sizes
-    return error, standard_error(fold_error)
+    return error, spread_of(fold_error)

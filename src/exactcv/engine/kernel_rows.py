@@ -91,7 +91,7 @@ class CachedRows:
     Examples
     --------
     >>> import numpy as np
-    >>> from exactcv.kernels import Kernel
+    >>> from exactcv.problem.kernels import Kernel
     >>> source = CachedRows(np.array([[0.0], [1.0]]), Kernel("rbf", gamma=1.0), "1MB")
     >>> source.open(np.array([0, 1])).get(0)
     [1.0, 0.36787944117144233]

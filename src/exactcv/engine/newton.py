@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from ..problem.differentiable import SmoothLoss
+from ..problem.differentiable import DifferentiableLoss
 from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
 
@@ -43,7 +43,7 @@ class SmoothSolution:
 
 def solve_smooth(
     K: FloatArray,
-    loss: SmoothLoss,
+    loss: DifferentiableLoss,
     C: FloatArray,
     train: IntArray | None = None,
     *,
@@ -57,7 +57,7 @@ def solve_smooth(
     Parameters
     ----------
     K : ndarray of shape (n, n)
-    loss : SmoothLoss
+    loss : DifferentiableLoss
     C : ndarray of shape (n,)
         C_i; rows with zero take no part.
     train : ndarray of int, optional
@@ -71,7 +71,7 @@ def solve_smooth(
     Examples
     --------
     >>> import numpy as np
-    >>> from exactcv.smooth_losses import squared_hinge
+    >>> from exactcv.problem.differentiable import squared_hinge
     >>> loss = squared_hinge(np.array([1.0, -1.0]))
     >>> solution = solve_smooth(np.eye(2), loss, np.full(2, 0.5))
     >>> solution.coef, solution.converged
@@ -80,7 +80,7 @@ def solve_smooth(
     rows = np.arange(len(C), dtype=np.intp) if train is None else np.asarray(train, np.intp)
     rows = rows[C[rows] > 0]
     part = _Part(
-        K[np.ix_(rows, rows)], SmoothLoss(loss.shape, loss.y[rows]), C[rows], fit_intercept
+        K[np.ix_(rows, rows)], DifferentiableLoss(loss.shape, loss.y[rows]), C[rows], fit_intercept
     )
     c = np.zeros(len(rows)) if start is None else start[rows].copy()
     b, h = 0.0, part.K @ c
@@ -105,7 +105,7 @@ def solve_smooth(
 class _Part:
     """The fixed part: one entry for each training row."""
 
-    def __init__(self, K: FloatArray, loss: SmoothLoss, C: FloatArray, fit_intercept: bool):
+    def __init__(self, K: FloatArray, loss: DifferentiableLoss, C: FloatArray, fit_intercept: bool):
         self.K, self.loss, self.C, self.fit_intercept = K, loss, C, fit_intercept
 
     def violation(self, c: FloatArray, h: FloatArray, b: float) -> float:

@@ -185,7 +185,7 @@ def solve(
     Examples
     --------
     >>> import numpy as np
-    >>> from exactcv.losses import hinge
+    >>> from exactcv.problem.losses import hinge
     >>> solution = solve(np.eye(2), hinge(np.array([1.0, -1.0])), np.full(2, 5.0))
     >>> solution.coef, solution.intercept, solution.converged
     (array([ 1., -1.]), 0.0, True)

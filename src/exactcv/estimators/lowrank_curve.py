@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import LeaveOneOut
 from sklearn.utils import check_random_state
 
+from ..crossval.cross_validate import cross_validate
+from ..crossval.overviews import of_result
 from ..crossval.result import CVResult
 from ..crossval.tuning import choose, error_and_se, smallest_within
 from ..exceptions import InputError, NotPSDWarning
@@ -24,7 +26,8 @@ from ..lowrank.rows.kept import keep_rows
 from ..lowrank.rows.sources import ArrayRows, RowSource, open_source
 from ..problem import inputs
 from ..problem.folds import Folds
-from ..report.overview import LeftOutRows, Overview, of_result
+from ..problem.grid import make_grid
+from ..report.overview import LeftOutRows, Overview
 from ..runtime.progress import Progress
 from ..types import FloatArray
 
@@ -229,7 +232,7 @@ def _grid(model: SVCCV, rows: Rows) -> tuple[dict[str, Any], FloatArray | None]:
     if rows.weight is None:
         return {"Cs": model.Cs, "lambdas": model.lambdas}, None
     total = float(rows.weight.sum())
-    grid = inputs.make_grid(model.Cs, model.lambdas, total)
+    grid = make_grid(model.Cs, model.lambdas, total)
     if model.Cs is not None:
         return {"Cs": grid.Cs}, grid.lambdas
     return {"lambdas": grid.lambdas * (total / len(rows.weight))}, grid.lambdas
@@ -253,8 +256,6 @@ def _run(
     output: str,
     progress: bool | Progress,
 ) -> CVResult:
-    from ..crossval.cross_validate import cross_validate
-
     return cross_validate(
         rows.source,
         rows.y,

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..algorithms.rank_update.design import make_design
 from ..algorithms.rank_update.newton_armijo import ROUGH, STRATEGIES, fit
 from ..exceptions import InputError, NotExactWarning
-from ..problem import inputs
+from ..problem import checks, inputs
 from ..problem.kernels import Kernel, kernel_between, kernel_matrix
 from ..types import FloatArray
 
@@ -39,7 +39,7 @@ class SmoothSVC(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     C : float
-        The paper's c.
+        The paper's c: twice the C of ``cross_validate(method="rank_update")``.
     kernel : {"linear", "rbf", "laplacian", "poly", "sigmoid", "precomputed"} or callable
     gamma : float, "median", "scale" or "auto"
         As in ``exactcv.cross_validate``.
@@ -104,10 +104,10 @@ class SmoothSVC(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SmoothSVC:
         """Fit to the rows of X with labels y of two classes."""
-        C = inputs.check_positive("C", self.C)
-        strategy = inputs.check_choice("strategy", self.strategy, STRATEGIES)
+        C = checks.check_positive("C", self.C)
+        strategy = checks.check_choice("strategy", self.strategy, STRATEGIES)
         kernel = inputs.check_kernel(self.kernel, self.gamma, self.degree, self.coef0)
-        intercept = inputs.check_flag("fit_intercept", self.fit_intercept)
+        intercept = checks.check_flag("fit_intercept", self.fit_intercept)
         X, y = validate_data(self, X, y, dtype=np.float64, order="C")
         check_classification_targets(y)
         self.classes_, signs = _two_classes(column_or_1d(y))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import os
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -23,9 +24,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..algorithms import check_loss, check_support, get_method
-from ..crossval.cross_validate import check_options
+from ..algorithms import get_method
 from ..crossval.one_vs_one import most_votes, ovo_columns, votes_of
+from ..crossval.overviews import of_tuned
+from ..crossval.run import Plan
 from ..crossval.scoring import (
     Scorer,
     fit_sigmoids,
@@ -37,20 +39,36 @@ from ..crossval.scoring import (
 from ..crossval.tuning import Curve, Store, Tuned, Tuning, count_by_weight
 from ..exceptions import InputError, InputTypeError, Interrupted
 from ..judge.certificate import warn_if_short
-from ..problem import inputs
+from ..problem import checks, inputs
 from ..problem.folds import Folds, make_folds
+from ..problem.grid import make_grid
 from ..problem.kernels import Kernel, kernel_between
-from ..report.overview import LeftOutRows, Overview, of_tuned
+from ..report.overview import LeftOutRows, Overview
 from ..report.presentation import Presented
 from ..runtime.memory import check_memory
 from ..runtime.threads import Workers
 from ..types import FloatArray
+from .cv_table import cv_table
 from .sv_layout import layout, pair_decisions
 
-__all__ = ["SVCCV"]
+__all__ = ["SVCCV", "Keep", "fit_svc"]
 
 # Kernel values between new rows and support vectors held at a time.
 PREDICT_ENTRIES = 1 << 23
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What a caller of `fit_svc` keeps besides the model.
+
+    store : Store or None
+        Where finished curves go, so that a fit that was cut short can go on.
+    values : bool
+        The left-out decision values at the chosen point, if the method has any.
+    """
+
+    store: Store | None = None
+    values: bool = False
 
 
 class SVCCV(Presented, ClassifierMixin, BaseEstimator):
@@ -158,11 +176,6 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     array([0, 0, 0])
     """
 
-    # For callers that keep what is finished (the command line): where, and whether they will want
-    # the left-out decision values at the chosen point, which become ``_left_out_values``.
-    _store: Store | None = None
-    _wants_values = False
-
     def __init__(
         self,
         *,
@@ -233,24 +246,29 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         **params :
             More for the splitter or the scorer; needs scikit-learn's metadata routing.
         """
+        fit_svc(self, X, y, sample_weight, groups, **params)
+        return self
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any], keep: Keep
+    ) -> FloatArray | None:
+        """What `fit_svc` does."""
         start = perf_counter()
-        scorer = self._check_settings()
+        scorer, plan = self._check_settings()
         if self.approx is not None:
-            return self._fit_approximately(X, y, sample_weight, groups, params)
+            return self._fit_approximately(X, y, sample_weight, groups, params, keep)
         X, y = self._read_rows(X, y)
         n = X.shape[0]
         weight = inputs.read_sample_weight(sample_weight, n)
-        keep = np.flatnonzero(weight > 0)
+        used = np.flatnonzero(weight > 0)
         groups = inputs.read_groups(groups, n)
         split_with, score_with = self._route(sample_weight, groups, params, scorer)
-        tuning = self._prepare(X, y, weight, keep, scorer, split_with, score_with)
-        n_threads, finish = (
-            inputs.check_n_threads(self.n_jobs),
-            partial(self._finish, tuning, X, keep),
-        )
+        tuning = self._prepare(X, y, weight, used, scorer, plan, split_with, score_with, keep.store)
+        n_threads = checks.check_n_threads(self.n_jobs)
+        finish = partial(self._finish, tuning, X, used, keep.values)
         try:
             with Workers(n_threads) as workers:
-                finish(tuning.curves(workers), workers, start)
+                values = finish(tuning.curves(workers), workers, start)
         except Interrupted as stop:
             if not stop.partial:
                 raise Interrupted("interrupted before the first gamma was done") from stop
@@ -261,12 +279,14 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
                 "estimator is fitted to the best of them, and is the `partial` of this exception",
                 self,
             ) from stop
-        warn_if_short(self.certificate_, self.cv_results_["param_C"], tuning.n_solutions)
-        return self
+        warn_if_short(
+            self.certificate_, self.cv_results_["param_C"], tuning.n_solutions, stacklevel=5
+        )
+        return values
 
     def _fit_approximately(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any]
-    ) -> SVCCV:
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any], keep: Keep
+    ) -> FloatArray | None:
         """Features instead of a kernel matrix; X may be a file or a Dask collection."""
         from .lowrank_fit import fit_approximately
 
@@ -275,18 +295,31 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         frame = hasattr(X, "iloc") and not hasattr(X, "dask")
         if frame or isinstance(X, (np.ndarray, list)) or sparse.issparse(X):
             X, y = self._read_rows(X, y)
-        fit_approximately(self, X, y, sample_weight, groups)
-        return self
+        else:
+            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        fitted = fit_approximately(self, X, y, sample_weight, groups, keep)
+        for name in (*_OF_A_KERNEL, "_sigmoids"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        for name, value in fitted.attributes.items():
+            setattr(self, name, value)
+        if fitted.stopped is not None:
+            raise Interrupted(
+                f"interrupted with {fitted.stopped}; the estimator is fitted to the best of them, "
+                "and is the `partial` of this exception",
+                self,
+            )
+        return fitted.values
 
     def _finish(
         self,
         tuning: Tuning,
         X: Any,
         keep: NDArray[np.intp],
+        want_values: bool,
         curves: list[Curve],
         workers: Workers,
         start: float,
-    ) -> None:
+    ) -> FloatArray | None:
         """Choose among the curves and keep what belongs to the choice."""
         tuned = tuning.choose(curves, workers)
         if np.isnan(tuned.score).all():
@@ -296,11 +329,10 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         decision = tuned.chosen.decision
         values = None if decision is None else decision[tuned.point]
         self.__dict__.pop("_sigmoids", None)  # of an earlier fit
-        if self.probability or self._wants_values:
+        has_values = get_method(self.method).support.decision
+        if self.probability or (want_values and has_values):
             left_out = tuning.left_out_at(tuned.chosen, tuned.point, workers)
             values = left_out.decision
-            if self._wants_values:
-                self._left_out_values = values
             if self.probability:
                 self._sigmoids = fit_sigmoids(
                     values, left_out.codes, len(self.classes_), left_out.weight
@@ -318,23 +350,31 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
             n_rows=X.shape[0],
             seconds=perf_counter() - start,
         )
+        return values
 
     def _overview(self) -> Overview:
         check_is_fitted(self, "_shown")
         return self._shown
 
-    def _check_settings(self) -> Scorer:
+    def _check_settings(self) -> tuple[Scorer, Plan]:
         """What does not depend on the data."""
-        get_method(self.method)
-        check_loss(self.method, self.loss)
-        inputs.check_choice("select", self.select, ("min", "1se"))
+        scorer = read_scoring(self.scoring)
+        checks.check_flag("probability", self.probability)
+        checks.check_flag("store_cv_results", self.store_cv_results)
+        in_the_end = self.probability  # at the chosen point alone
+        on_the_way = self.store_cv_results or not scorer.labels_only
+        plan = Plan.of(
+            method=self.method,
+            loss=self.loss,
+            fit_intercept=self.fit_intercept,
+            want_decision=on_the_way or in_the_end,
+            tol=self.tol,
+        )
+        checks.check_choice("select", self.select, ("min", "1se"))
         shapes = ("ovr", "ovo")
-        inputs.check_choice("decision_function_shape", self.decision_function_shape, shapes)
-        inputs.check_flag("probability", self.probability)
-        inputs.check_flag("store_cv_results", self.store_cv_results)
-        inputs.check_positive("tol", self.tol)
-        inputs.check_seed(self.random_state)
-        return read_scoring(self.scoring)
+        checks.check_choice("decision_function_shape", self.decision_function_shape, shapes)
+        checks.check_seed(self.random_state)
+        return scorer, replace(plan, want_decision=on_the_way)
 
     def _read_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
         """X (sparse stays sparse) and the labels, in scikit-learn's way but with our errors."""
@@ -383,8 +423,10 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         weight: FloatArray,
         keep: NDArray[np.intp],
         scorer: Scorer,
+        plan: Plan,
         split_with: dict[str, Any],
         score_with: dict[str, Any],
+        store: Store | None,
     ) -> Tuning:
         """Everything checked, and the rows that count."""
         n = X.shape[0]
@@ -401,12 +443,12 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         counts = np.bincount(codes, weights=used)
         factors = inputs.class_factors(self.class_weight, counts, self.classes_)
         in_training = inputs.times_class_weight(used, factors, codes, self.classes_)
-        grid = inputs.make_grid(self.Cs, self.lambdas, float(used.sum()))
+        grid = make_grid(self.Cs, self.lambdas, float(used.sum()))
         rows = X[keep][:, keep] if self.kernel == "precomputed" else X[keep]
         split_with = {name: _rows_of(value, keep, n) for name, value in split_with.items()}
         folds = self._folds(rows, labels, keep, n, split_with)
         inputs.check_training_parts(folds, codes, self.classes_, in_training)
-        check_support(self.method, folds, self.fit_intercept, self.loss)
+        plan.check_folds(folds)
         return Tuning(
             X=np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows),
             shown=rows,
@@ -420,15 +462,11 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
             scorer=scorer,
             score_arguments={k: _rows_of(v, keep, n) for k, v in score_with.items()},
             select=self.select,
-            method=self.method,
-            loss=self.loss,
-            fit_intercept=inputs.check_flag("fit_intercept", self.fit_intercept),
-            tol=float(self.tol),
+            plan=plan,
             shape=self.decision_function_shape,
-            options=check_options(self.method, None),
             keep_decision=self.store_cv_results,
             show_progress=bool(self.verbose),
-            store=self._store,
+            store=store,
         )
 
     def _kernels(self) -> list[Kernel]:
@@ -465,32 +503,24 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     # ---- what is kept -------------------------------------------------------------------------
 
     def _keep_results(self, tuning: Tuning, tuned: Tuned, keep: NDArray[np.intp], n: int) -> None:
-        n_kernels, n_points = tuned.score.shape
-        score = tuned.score.ravel()
+        grid, score = tuning.grid, tuned.score
         self.certificate_ = tuned.certificate
-        Cs = np.tile(tuning.grid.Cs, n_kernels)
-        gammas = np.repeat(tuned.gammas, n_points)
-        has_gamma = tuning.kernels[0].uses_gamma
-        pairs = zip(Cs.tolist(), gammas.tolist(), strict=True)
-        ranked = np.round(np.where(np.isnan(score), -np.inf, score), 12)
-        results: dict[str, Any] = {
-            "params": [{"C": C, "gamma": g} if has_gamma else {"C": C} for C, g in pairs],
-            "param_C": Cs,
-            "param_gamma": gammas,
-            "lambda": np.tile(tuning.grid.lambdas, n_kernels),
-            "mean_test_score": score,
-            "se_test_score": tuned.se.ravel(),
-            "rank_test_score": 1 + (ranked[:, None] < ranked).sum(axis=1).astype(np.int32),
-        }
-        for name in ("error", "se", "n_errors", "at_bound"):
-            results[name] = tuned.stacked(name)
-        results |= {"kkt": self.certificate_.kkt, "gap": self.certificate_.gap}
+        results = cv_table(
+            grid.Cs,
+            grid.lambdas,
+            tuned.gammas,
+            score,
+            tuned.se,
+            **{name: tuned.stacked(name) for name in ("error", "se", "n_errors", "at_bound")},
+            kkt=self.certificate_.kkt,
+            gap=self.certificate_.gap,
+        )
         if self.store_cv_results:
             results["decision"] = self._by_row(tuning, tuned.stacked("decision"), keep, n)
         self.cv_results_ = results
-        self.best_index_ = tuned.kernel * n_points + tuned.point
-        self.best_score_ = float(score[self.best_index_])
-        self.C_ = float(Cs[self.best_index_])
+        self.best_index_ = tuned.kernel * len(grid) + tuned.point
+        self.best_score_ = float(score[tuned.kernel, tuned.point])
+        self.C_ = float(grid.Cs[tuned.point])
         self.lambda_ = float(results["lambda"][self.best_index_])
         self.gamma_ = tuned.chosen.gamma
 
@@ -601,6 +631,27 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         return tags
 
 
+def fit_svc(
+    model: SVCCV,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    groups: Any = None,
+    *,
+    keep: Keep = Keep(),  # noqa: B008  (frozen)
+    **params: Any,
+) -> FloatArray | None:
+    """``SVCCV.fit`` for callers that keep more than the model.
+
+    Returns
+    -------
+    ndarray of shape (T, pairs) or None
+        The left-out decision values at the chosen point, if ``keep`` asks for them.
+    """
+    return model._fit(X, y, sample_weight, groups, params, keep)
+
+
+_OF_A_KERNEL = ("support_", "support_vectors_", "n_support_", "dual_coef_")
 _NO_REQUESTS = get_routing_for_object(None)
 
 

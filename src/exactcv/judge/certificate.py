@@ -43,7 +43,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from math import sqrt
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -51,12 +51,14 @@ from .. import tolerances
 from .._core import _residuals
 from .._core.reference import residuals as reference
 from ..exceptions import NotExactWarning
-from ..problem.differentiable import SmoothLoss
+from ..problem.differentiable import DifferentiableLoss, SquaredLoss
 from ..problem.losses import PiecewiseLinear
 from ..problem.problem import Problem, row_weights
 from ..types import FloatArray, IntArray
-from .differentiable import SmoothJudge
+from .differentiable import DifferentiableJudge
 from .intercept import canonical_intercept
+from .smooth_svm import SmoothSVMJudge
+from .squared import SquaredJudge
 
 __all__ = [
     "Certificate",
@@ -255,11 +257,15 @@ class PiecewiseLinearJudge:
 
 def judge_for(problem: Problem, left_out: IntArray | None = None) -> Judge:
     """The judge of a training set: all rows but ``left_out``."""
-    if problem.model is not None:
-        return problem.model.judge(problem, left_out)
-    if isinstance(problem.loss, SmoothLoss):
-        return SmoothJudge.of(problem.loss, problem.weight, problem.fit_intercept, left_out)
-    return PiecewiseLinearJudge.of(problem.loss, problem.weight, problem.fit_intercept, left_out)
+    if problem.penalty == "ridge":
+        return SmoothSVMJudge.of(problem, left_out)
+    kind: Any = PiecewiseLinearJudge
+    if isinstance(problem.loss, DifferentiableLoss):
+        kind = DifferentiableJudge
+    elif isinstance(problem.loss, SquaredLoss):
+        kind = SquaredJudge
+    judge: Judge = kind.of(problem.loss, problem.weight, problem.fit_intercept, left_out)
+    return judge
 
 
 def relative_gap(gap: FloatArray, primal: FloatArray) -> FloatArray:
@@ -298,7 +304,7 @@ def residuals(
     Examples
     --------
     >>> import numpy as np
-    >>> from exactcv.losses import hinge
+    >>> from exactcv.problem.losses import hinge
     >>> y = np.array([1.0, -1.0])
     >>> residuals(np.eye(2), hinge(y), np.full(2, 5.0), np.array([1.0, -1.0]), 0.0)
     (0.0, 0.0)

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..problem.differentiable import SmoothLoss
+from ..problem.differentiable import DifferentiableLoss
 from ..problem.problem import row_weights
 from ..types import FloatArray, IntArray
 
-__all__ = ["SmoothJudge"]
+__all__ = ["DifferentiableJudge"]
 
 EPS = float(np.finfo(float).eps)
 # Newton steps, each safeguarded by halving the bracket.
@@ -31,10 +31,10 @@ MAX_STEPS = 200
 
 
 @dataclass(frozen=True)
-class SmoothJudge:
+class DifferentiableJudge:
     """The judge of one training set; ``weight`` is zero for rows that take no part."""
 
-    loss: SmoothLoss
+    loss: DifferentiableLoss
     weight: FloatArray
     fit_intercept: bool
     weight_max: float
@@ -42,11 +42,11 @@ class SmoothJudge:
     @classmethod
     def of(
         cls,
-        loss: SmoothLoss,
+        loss: DifferentiableLoss,
         weight: FloatArray,
         fit_intercept: bool,
         left_out: IntArray | None = None,
-    ) -> SmoothJudge:
+    ) -> DifferentiableJudge:
         weight = weight.copy()
         if left_out is not None:
             weight[left_out] = 0.0

@@ -67,7 +67,7 @@ def canonical_intercept(
     Examples
     --------
     >>> import numpy as np
-    >>> from exactcv.losses import hinge
+    >>> from exactcv.problem.losses import hinge
     >>> y = np.array([1.0, 1.0, -1.0])
     >>> levels = hinge(y).coefficient_levels(np.ones(3))
     >>> canonical_intercept(np.zeros(3), np.array([0.5, 0.5, -1.0]), levels, hinge(y), np.arange(3))

@@ -15,14 +15,14 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import tolerances
 from .._core import _residuals
 from ..problem.problem import Task
+from ..tolerances import AT_BOUND
 from ..types import FloatArray, IntArray
 from .certificate import Certificate, judge_for, relative_gap
 
@@ -37,8 +37,20 @@ CACHED_FOLDS = 64
 PANEL_ROWS = 256
 
 
+class Seen(Protocol):
+    """Someone who wants to see the solutions of folds, which the ledger does not keep."""
+
+    def __call__(self, ledger: Ledger, folds: IntArray, coef: FloatArray) -> None: ...
+
+
 class Ledger:
     """Results of one cross-validation, slot by slot.
+
+    Parameters
+    ----------
+    task : Task
+    seen : callable, optional
+        Called with this ledger, folds and their coefficients whenever they have been entered.
 
     Attributes
     ----------
@@ -60,11 +72,11 @@ class Ledger:
         Time spent here, added up over threads.
     """
 
-    def __init__(self, task: Task):
+    def __init__(self, task: Task, seen: Seen | None = None):
         problem, folds = task.problem, task.folds
         n, n_grid, n_folds = problem.n, len(task.grid), len(folds)
         n_pairs = len(folds.pair_rows)
-        self.task = task
+        self.task, self._seen = task, seen
         self.seconds = 0.0
         self.coef = np.zeros((n_grid, n))
         self.intercept = np.zeros(n_grid)
@@ -143,7 +155,11 @@ class Ledger:
             The tolerance to report on; the task's if not given.
         """
         with self._timed():
-            return self._enter(l, np.asarray(folds, dtype=np.intp), coef, intercept, how, within)
+            folds = np.asarray(folds, dtype=np.intp)
+            meets = self._enter(l, folds, coef, intercept, how, within)
+        if self._seen is not None:
+            self._seen(self, folds, coef)
+        return meets
 
     def unchanged(self, l: int, folds: IntArray) -> None:
         """Enter folds whose solution is the full-data one."""
@@ -165,10 +181,24 @@ class Ledger:
         tol = self.task.tol
         return bool(self.kkt[l, -1] <= tol and self.gap[l, -1] <= tol)
 
+    def fraction(self) -> float:
+        """Which part of the (grid point, fold) slots is settled."""
+        return float(np.count_nonzero(self.how) / max(self.how.size, 1))
+
     def counts(self) -> dict[str, int]:
         """How many (grid point, fold) slots were settled how."""
         totals = np.bincount(self.how.ravel(), minlength=len(HOW))
         return {name: int(total) for name, total in zip(HOW, totals, strict=True)}
+
+    def at_bound(self) -> FloatArray:
+        """Share of the rows with some weight that are at their bound; NaN without bounds."""
+        problem = self.task.problem
+        if not problem.bounded:
+            return np.full(len(self.coef), np.nan)
+        used = problem.weight > 0
+        box = self.task.grid.Cs[:, None] * problem.weight[used]
+        full = np.abs(self.coef[:, used]) >= box * (1.0 - AT_BOUND)
+        return np.asarray(full.mean(axis=1))
 
     def certificate(self) -> Certificate:
         """The worst figures of each grid point; a missing entry counts as unresolved."""
@@ -355,10 +385,11 @@ class Ledger:
     # ---- small change -------------------------------------------------------------------------
 
     def _decide(self, l: Any, pairs: IntArray, values: FloatArray) -> None:
-        """Enter decision values and the labels they give; a tie predicts neither class."""
+        """Enter decision values and what the target makes of them."""
         rows = self.task.folds.pair_rows[pairs]
         self.decision[l, pairs] = values
-        self.wrong[l, pairs] = ~(self.task.problem.y[rows] * values > tolerances.TIE)
+        problem = self.task.problem
+        self.wrong[l, pairs] = problem.target.wrong(problem.y[rows], values)
 
     def _better(self, l: IntArray, columns: IntArray, out: FloatArray) -> NDArray[np.bool_]:
         """Which solutions are better than those entered before, if any."""

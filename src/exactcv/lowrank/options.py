@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..exceptions import InputError, InputTypeError, UnsupportedError
-from ..problem import inputs
+from ..problem import checks
 from .passes.local import STORES
 
 __all__ = ["Options"]
@@ -53,8 +53,8 @@ class Options:
                     f"method_options has {name!r}; with approx it may have {', '.join(known)}"
                 )
         options = cls(**given)
-        inputs.check_choice("method_options['features']", options.features, ("auto", *STORES))
-        inputs.check_choice("method_options['dtype']", options.dtype, ("float64", "float32"))
+        checks.check_choice("method_options['features']", options.features, ("auto", *STORES))
+        checks.check_choice("method_options['dtype']", options.dtype, ("float64", "float32"))
         for name in ("chunk_rows", "target_rows"):
             rows = getattr(options, name)
             number = isinstance(rows, numbers.Integral) and not isinstance(rows, bool)
@@ -62,7 +62,7 @@ class Options:
             if not (fits or (rows is None and name == "target_rows")):
                 raise InputError(f"method_options[{name!r}] must be a positive int, got {rows!r}")
         _check_folder(options.folder)
-        inputs.check_flag("method_options['cluster']", options.cluster)
+        checks.check_flag("method_options['cluster']", options.cluster)
         return options
 
     def target(self, m: int) -> int:

@@ -22,14 +22,15 @@ few enough to be collected it vanishes.  The number of passes grows like log n.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from .. import tolerances
+from ..judge.features import Tally, figures, tally
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .passes.sweep import Chunk, Columns, LeftOut, Sums, merge, sweep
@@ -37,7 +38,7 @@ from .small import pivot
 from .small.guesses import WIDTH, Column, Guesses, Sample, like
 from .small.reduced import FREE, Reduced, Reply, StateArray
 
-__all__ = ["LARGEST", "Column", "Runner", "Sample", "Solved", "Solver"]
+__all__ = ["LARGEST", "Column", "Room", "Runner", "Sample", "Solved", "Solver"]
 
 Result = TypeVar("Result")
 
@@ -51,6 +52,22 @@ STRIDES = (8, 4, 2, 1)
 BETWEEN = 0.1
 # Rows in a small problem for each row that is on the margin, and at most.
 PER_FREE_ROW, LARGEST = 50, 12_000
+
+
+@dataclass(frozen=True)
+class Room:
+    """How many rows there may be.
+
+    target : in a small problem, about.
+    least, largest, most : in a small problem at least, at most, and what it may grow to in need.
+    capacity : that a pass may collect for all of its columns together.
+    """
+
+    target: int
+    least: int
+    largest: int
+    most: int
+    capacity: int
 
 
 class Runner(Protocol):
@@ -119,15 +136,17 @@ class Solver:
     ----------
     runner : Runner
     sample : Sample
-    left_out : mapping from fold to sorted row numbers
+    left_out : sequence
+        For each fold its row numbers, sorted.
     fit_intercept : bool
     tol : float
     workers : Workers
         Threads for the small problems.
     mass : (2,)
         Sum of the weights of each class, the negative one first.
-    target : int
-        Rows in a small problem, about.
+    widest : float
+        The largest ||z|| of any row, or a little more.
+    room : Room
     seed : int
         For the keys of the rows.
     """
@@ -136,22 +155,20 @@ class Solver:
         self,
         runner: Runner,
         sample: Sample,
-        left_out: LeftOut,
+        left_out: Sequence[IntArray],
         fit_intercept: bool,
         tol: float,
         workers: Workers,
         mass: FloatArray,
-        target: int,
+        widest: float,
+        room: Room,
         seed: int,
     ):
         self.runner, self.sample, self.left_out = runner, sample, left_out
         self.fit_intercept, self.tol = fit_intercept, tol
-        self.workers, self.mass, self.target, self.seed = workers, mass, target, seed
+        self.workers, self.mass, self.widest = workers, mass, widest
+        self.room, self.seed = room, seed
         self.passes = self.steps = 0
-        # Rows that a pass may collect for all of its columns together.
-        self.capacity = 1000 * target
-        # Rows of a small problem: at least, at most, and what it may grow to in need.
-        self.least_rows, self.largest, self.most_rows = target, LARGEST, 100 * target
 
     # ---- the path -------------------------------------------------------------------------------
 
@@ -164,9 +181,8 @@ class Solver:
         found: dict[int, Solved] = {}
         stride = max(k for k in STRIDES if k < max(len(Cs), 2))
         first = sorted({*range(0, len(Cs), stride), len(Cs) - 1})
-        guesses = Guesses(
-            self.sample, self.runner.n, self.mass, self.target, self.fit_intercept, self.workers
-        )
+        rows = self.sample, self.runner.n, self.mass, self.room.target
+        guesses = Guesses(*rows, self.fit_intercept, self.workers)
         columns = dict(zip(first, guesses.columns(Cs[first], self._rows_for), strict=True))
         self.steps += guesses.steps
         for stride in (k for k in STRIDES if k <= stride):
@@ -194,12 +210,12 @@ class Solver:
     def solve(self, columns: Iterable[Column]) -> Iterator[Solved]:
         """Solutions, in the order of the columns; those that miss ``tol`` say so themselves."""
         batch: list[Column] = []
-        room = self.capacity
+        left = self.room.capacity
         for column in columns:
-            room -= self._rows_for(column)
-            if batch and room < 0:
+            left -= self._rows_for(column)
+            if batch and left < 0:
                 yield from self._solve_together(batch)
-                batch, room = [], self.capacity - self._rows_for(column)
+                batch, left = [], self.room.capacity - self._rows_for(column)
             batch.append(column)
         if batch:
             yield from self._solve_together(batch)
@@ -223,8 +239,8 @@ class Solver:
 
     def _rows_for(self, column: Column) -> int:
         """How many rows the small problems of a column are to have."""
-        wanted = min(PER_FREE_ROW * column.free, self.largest)
-        return min(max(self.least_rows, wanted), self.most_rows)
+        wanted = min(PER_FREE_ROW * column.free, self.room.largest)
+        return min(max(self.room.least, wanted), self.room.most)
 
     def _left_out_of(self, plan: Columns) -> LeftOut:
         return {int(f): self.left_out[int(f)] for f in np.unique(plan.fold[plan.fold >= 0])}
@@ -257,44 +273,45 @@ class Solver:
         """One column's small problem; its solution if it is proved, else the next guess."""
         state = states[p]
         state.rounds += 1
-        column, rate = state.column, float(plan.rate[p])
-        rows, r, problem = self._small_problem(column.C, rate, sums, p)
+        column, rate, theta = state.column, float(plan.rate[p]), plan.theta[p]
+        rest = sums.rest.tally(p, column.C)
+        near = _near_rows(sums, p)
+        problem = self._small_problem(column.C, rate, sums.near[p], rest, near)
         reply = pivot.solve(problem, state.theta, self.workers.cancel)
         self.steps += reply.steps
-        theta = plan.theta[p]
-        loss = column.C * float(sums.loss[p])
-        primal = 0.5 * float(theta[:-1] @ theta[:-1]) + loss
         if rate == 1.0:
-            gap, kkt = _figures(theta, problem, r, reply, column.C * float(sums.mass[p]))
+            here = tally(problem.Z, problem.y, problem.box, reply.coef, theta, self.widest)
+            kkt, gap, primal = figures([rest, here], theta, self.widest, self.fit_intercept)
             goal = tolerances.POLISH * self.tol
             # Any b of an interval is optimal; the one to report is that of the rule.
             same = abs(reply.theta[-1] - theta[-1]) <= self.tol * max(1.0, abs(theta[-1]))
             good = same and kkt <= goal and gap <= goal * primal
             if good or state.rounds >= MOST_ROUNDS:
                 full = np.abs(reply.coef) >= problem.box * (1.0 - tolerances.AT_BOUND)
-                low = int(sums.low[p] - np.count_nonzero(r < 0) + np.count_nonzero(full))
+                low = int(sums.low[p] + np.count_nonzero(full))
                 return Solved(
-                    column.C, column.fold, theta, problem, rows, r, reply.coef, reply.state,
-                    plan.width[p], primal, gap, kkt, low, state.rounds,
+                    column.C, column.fold, theta, problem, near.rows, near.r, reply.coef,
+                    reply.state, plan.width[p], primal, gap, kkt, low, state.rounds,
                 )  # fmt: skip
+        loss = rest.loss + column.C * float(near.weight @ np.maximum(-near.r, 0.0))
+        primal = 0.5 * float(theta[:-1] @ theta[:-1]) + loss
         self._next_guess(state, theta, primal, reply, plan.width[p], rate)
         return None
 
     def _small_problem(
-        self, C: float, rate: float, sums: Sums, p: int
-    ) -> tuple[IntArray, FloatArray, Reduced]:
-        parts = [part.column(p) for part in sums.gathered]
-        rows = np.concatenate([part[0] for part in parts])
-        Z = np.concatenate([part[1] for part in parts])
-        y = np.concatenate([part[2] for part in parts])
-        weight = np.concatenate([part[3] for part in parts])
-        box = C * (weight if rate == 1.0 else like(weight, y, sums.near[p]))
-        r = np.concatenate([part.r[p] for part in sums.gathered])
-        # What the rows that are not here amount to at theta: everything, less what is here.
-        here = np.where(r < 0, box * y, 0.0)
-        a = C * sums.pull[p, :-1] - here @ Z
-        beta = C * float(sums.pull[p, -1]) - float(here.sum())
-        return rows, r, Reduced(Z, y, box, a, beta, self.fit_intercept)
+        self, C: float, rate: float, masses: FloatArray, rest: Tally, near: _Near
+    ) -> Reduced:
+        """What the rows that are not here amount to at theta is a linear term.
+
+        Where a sample stands for more rows than it has, what it has too much of is taken back.
+        """
+        y, box = near.y, C * near.weight
+        a, beta = rest.pull, rest.total
+        if rate < 1.0:
+            box = C * like(near.weight, y, masses)
+            extra = np.where(near.r < 0, (C * near.weight - box) * y, 0.0)
+            a, beta = a + extra @ near.Z, beta + float(extra.sum())
+        return Reduced(near.Z, y, box, a, beta, self.fit_intercept)
 
     def _next_guess(
         self,
@@ -307,16 +324,31 @@ class Solver:
     ) -> None:
         if primal > state.best * (1.0 + 1e-9) or not reply.solved:
             # The last step made it worse: back, and try again with more rows.
-            state.target = min(2 * state.target, self.most_rows)
+            state.target = min(2 * state.target, self.room.most)
             theta = state.best_theta if state.best_theta is not None else theta
             state.theta, state.error = theta, None if state.error is None else 4.0 * state.error
             return
         state.best, state.best_theta = primal, theta
         if state.rounds % MANY_ROUNDS == 0:
-            state.target = min(2 * state.target, self.most_rows)
+            state.target = min(2 * state.target, self.room.most)
         moved = self.sample.apart(reply.theta, theta)
         beyond = rate < 1.0 or WIDTH * moved > width.min()
         state.theta, state.error = reply.theta, CONTRACTION * moved if beyond else 0.0
+
+
+class _Near(NamedTuple):
+    """The rows of one column's small problem."""
+
+    rows: IntArray
+    Z: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    r: FloatArray
+
+
+def _near_rows(sums: Sums, p: int) -> _Near:
+    parts = [(*part.column(p), part.r[p]) for part in sums.gathered]
+    return _Near(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -339,38 +371,3 @@ def _rank(values: FloatArray, count: float) -> float:
         return 0.0
     k = min(max(int(np.ceil(count)), 1), len(values) - 1)
     return float(np.partition(values, k)[k])
-
-
-def _figures(
-    theta: FloatArray, problem: Reduced, r: FloatArray, reply: Reply, mass: float
-) -> tuple[float, float]:
-    """The duality gap of theta, and the violation of the optimality conditions.
-
-    With v = a + sum c_i z_i and sum c_i = 0 over all rows, primal less dual objective is
-
-        1/2 ||w - v||^2 + sum_i [B_i max(0, -r_i) + y_i c_i r_i],
-
-    where every bracket is nonnegative, and zero for the rows that are not here.  The conditions,
-    with s_i = y_i c_i / B_i: r_i = prox(r_i - s_i), where prox(x) = x - min(max(x, -1), 0); w = v;
-    and sum c = 0, relative to sum |c|.  ``mass`` is the sum of B_i over all rows with r_i < 0.
-    """
-    size = np.clip(problem.y * reply.coef, 0.0, problem.box)
-    outside = np.abs(problem.y * reply.coef - size).max(initial=0.0)
-    brackets = problem.box * np.maximum(-r, 0.0) + size * r
-    v = problem.a + (problem.y * size) @ problem.Z
-    off = theta[:-1] - v
-    total = problem.beta + float((problem.y * size).sum()) if problem.fit_intercept else 0.0
-    gap = 0.5 * float(off @ off) + float(brackets.sum()) + abs(total * theta[-1])
-    inner = r - np.divide(size, problem.box, out=np.zeros_like(r), where=problem.box > 0)
-    natural = np.abs(r - (inner - np.clip(inner, -1.0, 0.0)))
-    scale = max(1.0, float(np.abs(r + 1.0).max(initial=0.0)))
-    # All coefficients: of the rows that are not here, and of those that are.
-    held = float(problem.box.sum())
-    taken = max(mass - float(problem.box[r < 0].sum()), 0.0) + float(size.sum())
-    kkt = max(
-        float(natural.max(initial=0.0)) / scale,
-        float(np.abs(off).max()) / max(1.0, float(np.abs(theta).max())),
-        abs(total) / (taken + 2.2e-16 * (mass + held) + 1e-300),
-        float(outside / problem.box.max(initial=1e-300)),
-    )
-    return gap, kkt

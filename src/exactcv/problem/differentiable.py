@@ -1,9 +1,10 @@
-"""Smooth losses: squared hinge and logistic, as functions of the decision value, row by row.
+"""Differentiable losses, as functions of the decision value, row by row.
 
     L_i(u) = phi(y_i u),   phi(m) = max(0, 1 - m)^2   or   phi(m) = log(1 + e^-m).
 
-Both slopes are Lipschitz: |phi'(m) - phi'(m')| <= |m - m'| / kappa, with kappa = 1/2 for the
-squared hinge and 4 for the logistic loss (magic LOO, (10)).  At the solution c_i = -C_i L_i'(u_i).
+for the squared hinge and the logistic loss.  Both slopes are Lipschitz: |phi'(m) - phi'(m')| <=
+|m - m'| / kappa, with kappa = 1/2 and 4 (magic LOO, (10)).  The squared loss 1/2 (y_i - u)^2 takes
+numbers too.  At the solution c_i = -C_i L_i'(u_i).
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from scipy.special import entr, expit, kl_div
 from ..types import FloatArray
 from .losses import PiecewiseLinear, hinge
 
-__all__ = ["LOSS_BY_NAME", "SMOOTH_LOSSES", "SmoothLoss", "logistic", "squared_hinge"]
+__all__ = [
+    "DIFFERENTIABLE_LOSSES",
+    "LOSS_BY_NAME",
+    "DifferentiableLoss",
+    "Loss",
+    "SquaredLoss",
+    "logistic",
+    "squared_hinge",
+]
 
 Function = Callable[[FloatArray], FloatArray]
 
@@ -42,7 +51,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class SmoothLoss:
+class DifferentiableLoss:
     """The loss of n rows with labels y; arguments have the rows along their last axis.
 
     Examples
@@ -132,12 +141,12 @@ LOGISTIC = Shape(
 )
 
 
-def squared_hinge(y: FloatArray) -> SmoothLoss:
+def squared_hinge(y: FloatArray) -> DifferentiableLoss:
     """max(0, 1 - y u)^2."""
-    return SmoothLoss(SQUARED_HINGE, y)
+    return DifferentiableLoss(SQUARED_HINGE, y)
 
 
-def logistic(y: FloatArray) -> SmoothLoss:
+def logistic(y: FloatArray) -> DifferentiableLoss:
     """log(1 + exp(-y u)).
 
     Examples
@@ -146,18 +155,41 @@ def logistic(y: FloatArray) -> SmoothLoss:
     >>> logistic(np.array([1.0])).slope(np.zeros(1))
     array([-0.5])
     """
-    return SmoothLoss(LOGISTIC, y)
+    return DifferentiableLoss(LOGISTIC, y)
 
 
-SMOOTH_LOSSES: dict[str, Callable[[FloatArray], SmoothLoss]] = {
+DIFFERENTIABLE_LOSSES: dict[str, Callable[[FloatArray], DifferentiableLoss]] = {
     "squared_hinge": squared_hinge,
     "logistic": logistic,
 }
 
-# Every loss by its name.  The squared loss comes with its method's own model, which the hinge only
-# stands in for.
-LOSS_BY_NAME: dict[str, Callable[[FloatArray], PiecewiseLinear | SmoothLoss]] = {
+
+@dataclass(frozen=True)
+class SquaredLoss:
+    """1/2 (y_i - u)^2, for labels or numbers y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> SquaredLoss(np.array([1.0, -1.0])).value(np.array([0.0, 1.0]))
+    array([0.5, 2. ])
+    """
+
+    y: FloatArray
+    name = "squared"
+    bounded = False
+
+    def value(self, u: FloatArray) -> FloatArray:
+        return np.asarray(0.5 * (self.y - u) ** 2)
+
+    def slope(self, u: FloatArray) -> FloatArray:
+        return np.asarray(u - self.y)
+
+
+Loss = PiecewiseLinear | DifferentiableLoss | SquaredLoss
+
+LOSS_BY_NAME: dict[str, Callable[[FloatArray], Loss]] = {
     "hinge": hinge,
-    "squared": hinge,
-    **SMOOTH_LOSSES,
+    "squared": SquaredLoss,
+    **DIFFERENTIABLE_LOSSES,
 }

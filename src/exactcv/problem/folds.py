@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputError, InputTypeError
-from ..types import IntArray
+from ..types import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from sklearn.model_selection import StratifiedKFold
@@ -35,8 +35,8 @@ class Folds:
     """
 
     n: int
-    left_out: tuple[IntArray, ...]
-    test: tuple[IntArray, ...]
+    left_out: Sequence[IntArray]
+    test: Sequence[IntArray]
     whole_to_part: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
@@ -47,7 +47,9 @@ class Folds:
         """Does every fold leave out exactly one row (and test on that row alone)?"""
         if self.whole_to_part is not None:  # blocks, of which this is but a part
             return False
-        return all(
+        if isinstance(self.test, _Singles):
+            return True
+        return len(self) > 0 and all(
             len(out) == 1 and len(test) == 1 and out[0] == test[0]
             for out, test in zip(self.left_out, self.test, strict=True)
         )
@@ -60,17 +62,51 @@ class Folds:
 
     @cached_property
     def pair_rows(self) -> IntArray:
-        return np.concatenate(self.test)
+        return _joined(self.test)
 
     @cached_property
     def offsets(self) -> IntArray:
         """Fold f owns the pairs offsets[f] : offsets[f + 1]."""
-        sizes = [len(test) for test in self.test]
-        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        return _offsets(self.test)
+
+    def removed(self, mask: BoolArray) -> IntArray:
+        """How many of the rows in ``mask`` each fold leaves out."""
+        counts = np.concatenate([[0], np.cumsum(mask[_joined(self.left_out)])])
+        return np.asarray(np.diff(counts[_offsets(self.left_out)]))
 
     @cached_property
     def pair_folds(self) -> IntArray:
         return np.repeat(np.arange(len(self)), np.diff(self.offsets)).astype(np.intp)
+
+
+class _Singles(Sequence[IntArray]):
+    """Fold j has row j alone; made when asked for, since millions of arrays would be too many."""
+
+    def __init__(self, n: int):
+        self.rows = np.arange(n, dtype=np.intp)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, fold: Any) -> Any:
+        if isinstance(fold, slice):
+            return tuple(self.rows[fold, None])
+        return self.rows[fold, None]
+
+    def __iter__(self) -> Iterator[IntArray]:
+        return iter(self.rows[:, None])
+
+
+def _joined(parts: Sequence[IntArray]) -> IntArray:
+    if isinstance(parts, _Singles):
+        return parts.rows
+    return np.concatenate(parts) if len(parts) else np.zeros(0, dtype=np.intp)
+
+
+def _offsets(parts: Sequence[IntArray]) -> IntArray:
+    if isinstance(parts, _Singles):
+        return np.arange(len(parts) + 1, dtype=np.intp)
+    return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.intp)
 
 
 def leave_one_out_folds(n: int) -> Folds:
@@ -78,10 +114,10 @@ def leave_one_out_folds(n: int) -> Folds:
 
     Examples
     --------
-    >>> leave_one_out_folds(3).test
+    >>> tuple(leave_one_out_folds(3).test)
     (array([0]), array([1]), array([2]))
     """
-    single = tuple(np.arange(n, dtype=np.intp)[:, None])
+    single = _Singles(n)
     return Folds(n=n, left_out=single, test=single)
 
 

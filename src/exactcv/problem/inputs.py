@@ -8,39 +8,31 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy import sparse
 
 from ..exceptions import InputError, InputTypeError, UnsupportedError
 from ..runtime.memory import check_memory
 from ..types import FloatArray, IntArray
+from .checks import LEAST, check_choice, check_positive, check_seed, finite_numbers, real
 from .folds import Folds, make_folds
 from .gamma import GAMMA_RULES
 from .kernels import KERNELS, Kernel
-from .problem import Grid
 
 __all__ = [
     "Data",
     "check_approx",
-    "check_choice",
-    "check_flag",
     "check_folds",
     "check_kernel",
-    "check_method_options",
-    "check_n_threads",
-    "check_positive",
-    "check_seed",
     "check_training_parts",
     "class_factors",
     "encode_labels",
     "is_missing",
-    "make_grid",
     "read_data",
     "read_groups",
     "read_labels",
@@ -50,11 +42,6 @@ __all__ = [
     "shown_classes",
     "times_class_weight",
 ]
-
-DEFAULT_GRID_SIZE = 50
-MOST_GRID_POINTS = 10_000
-LEAST = 1e-100  # values of C and weights beyond this, or its inverse, would overflow on the way
-_GRID_ENDS = (6.0, -6.0)  # lambda from e^6 to e^-6, as in the papers
 
 
 @dataclass(frozen=True)
@@ -234,7 +221,7 @@ def read_sample_weight(sample_weight: Any, n: int) -> FloatArray:
     """One weight a row, not negative and not all zero; None stands for ones."""
     if sample_weight is None:
         return np.ones(n)
-    weight = _numbers(sample_weight, "sample_weight")
+    weight = finite_numbers(sample_weight, "sample_weight")
     if weight.shape != (n,):
         raise InputError(
             f"sample_weight has shape {weight.shape}; it must be one number for each of the "
@@ -266,7 +253,7 @@ def class_factors(class_weight: Any, counts: Any, classes: NDArray[Any]) -> Floa
             raise InputError(
                 f"class_weight names the label {label!r}, which is not in y; y has {labels}"
             )
-        factors[labels.index(label)] = _real(
+        factors[labels.index(label)] = real(
             f"class_weight[{label!r}]", value, lambda x: x >= 0, "a number that is not negative"
         )
     return factors
@@ -290,75 +277,7 @@ def times_class_weight(
     return weight
 
 
-def _numbers(values: Any, name: str) -> FloatArray:
-    """A finite one-dimensional float array."""
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "biuf":
-            array = array.astype(object).astype(np.float64)
-        array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputTypeError(f"{name} must hold numbers: {error}") from error
-    if array.ndim != 1:
-        raise InputError(f"{name} must be one-dimensional, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        where = int(np.argmin(np.isfinite(array)))
-        raise InputError(f"{name} is not finite at position {where}: {array[where]}")
-    return array
-
-
-# --- grid and folds ----------------------------------------------------------------------------
-
-
-def make_grid(Cs: Any, lambdas: Any, n: float) -> Grid:
-    """The grid from ``Cs`` or ``lambdas``; C = 1 / (2 n lambda).
-
-    Examples
-    --------
-    >>> make_grid(None, [0.5, 0.05], n=10).Cs
-    array([0.1, 1. ])
-    """
-    if Cs is not None and lambdas is not None:
-        raise InputError("give Cs or lambdas, not both: C = 1 / (2 n lambda)")
-    if Cs is not None:
-        values = _grid_values(Cs, "Cs")
-        return Grid(Cs=values, lambdas=_inverse(values, n, "Cs"), scale_with_fold=False)
-    if lambdas is None:
-        lambdas = DEFAULT_GRID_SIZE
-    if isinstance(lambdas, numbers.Integral) and not isinstance(lambdas, bool):
-        if int(lambdas) > MOST_GRID_POINTS:
-            raise InputError(f"lambdas={lambdas} asks for more than {MOST_GRID_POINTS} grid points")
-        if lambdas < 2:
-            raise InputError(
-                f"lambdas={lambdas}: an int is the number of grid points and must be at least 2; "
-                "for a single value write it in brackets, lambdas=[1.0]"
-            )
-        values = np.exp(np.linspace(*_GRID_ENDS, int(lambdas)))
-    else:
-        values = _grid_values(lambdas, "lambdas")
-    return Grid(Cs=_inverse(values, n, "lambdas"), lambdas=values, scale_with_fold=True)
-
-
-def _grid_values(values: Any, name: str) -> FloatArray:
-    if isinstance(values, (bool, str)):
-        raise InputTypeError(f"{name} must be a number or an array of numbers, got {values!r}")
-    array = _numbers([values] if isinstance(values, numbers.Real) else values, name)
-    if len(array) == 0:
-        raise InputError(f"{name} is empty")
-    if (array <= 0).any():
-        where = int(np.argmax(array <= 0))
-        raise InputError(f"{name} must be positive, but position {where} holds {array[where]:g}")
-    return array
-
-
-def _inverse(values: FloatArray, n: float, name: str) -> FloatArray:
-    """C from lambda or lambda from C: the formula is the same."""
-    with np.errstate(over="ignore", divide="ignore"):
-        other: FloatArray = 1.0 / (2.0 * n * values)
-    both = np.concatenate([values, other])
-    if not (np.isfinite(both) & (both > LEAST) & (both < 1 / LEAST)).all():
-        raise InputError(f"{name} holds values too small or too large for C = 1 / (2 n lambda)")
-    return other
+# --- folds --------------------------------------------------------------------------------------
 
 
 def check_folds(cv: Any, data: Data, groups: Any, random_state: Any) -> Folds:
@@ -385,62 +304,23 @@ def read_groups(groups: Any, n: int) -> NDArray[Any] | None:
     return array
 
 
-def check_seed(random_state: Any) -> None:
-    from sklearn.utils import check_random_state
-
-    try:
-        check_random_state(random_state)
-    except ValueError as error:
-        raise InputError(f"random_state cannot be used: {error}") from error
-
-
 def check_training_parts(
     folds: Folds, codes: IntArray, classes: NDArray[Any], weight: FloatArray
 ) -> None:
     """Refuse folds that train without a row (of positive weight) of some class."""
-    rows = np.concatenate(folds.left_out)
-    fold_of = np.repeat(np.arange(len(folds)), [len(out) for out in folds.left_out])
     both = "both classes" if len(classes) == 2 else "every class"
     for code, label in enumerate(classes.tolist()):
-        counts = (codes == code) & (weight > 0)
-        removed = np.bincount(fold_of[counts[rows]], minlength=len(folds))
-        if (removed == counts.sum()).any():
+        mine = (codes == code) & (weight > 0)
+        removed, total = folds.removed(mine), np.count_nonzero(mine)
+        if (removed == total).any():
             raise InputError(
-                f"the training part of fold {int(np.argmax(removed == counts.sum()))} of cv has "
-                f"no row of class {label!r} with positive weight; a classifier needs {both}: "
-                "use fewer or stratified folds, or more rows of that class"
+                f"the training part of fold {int(np.argmax(removed == total))} of cv has no row of "
+                f"class {label!r} with positive weight; a classifier needs {both}: use fewer or "
+                "stratified folds, or more rows of that class"
             )
 
 
-# --- options -----------------------------------------------------------------------------------
-
-
-def check_choice(name: str, value: Any, valid: Iterable[str], more: str = "") -> str:
-    """``value`` if it is one of ``valid``; otherwise an error that lists them."""
-    valid = tuple(valid)
-    if isinstance(value, str) and value in valid:
-        return value
-    kind = InputError if isinstance(value, str) else InputTypeError
-    shown = ", ".join(repr(choice) for choice in valid)
-    raise kind(f"{name}={value!r} is not known; valid: {shown}" + (f" {more}" if more else ""))
-
-
-def check_flag(name: str, value: Any) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise InputTypeError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
-
-
-def check_positive(name: str, value: Any) -> float:
-    return _real(name, value, lambda x: x > 0, "a positive number")
-
-
-def _real(name: str, value: Any, accept: Any, wanted: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InputTypeError(f"{name} must be {wanted}, got {value!r}")
-    if not np.isfinite(float(value)) or not accept(value):
-        raise InputError(f"{name} must be {wanted} and finite, got {value!r}")
-    return float(value)
+# --- kernels ------------------------------------------------------------------------------------
 
 
 def check_kernel(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> Kernel:
@@ -455,28 +335,8 @@ def check_kernel(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> Kernel:
         raise InputTypeError(f"degree must be an integer, got {degree!r}")
     if degree < 1:
         raise InputError(f"degree must be at least 1, got {degree}")
-    coef0 = _real("coef0", coef0, lambda x: True, "a number")
+    coef0 = real("coef0", coef0, lambda x: True, "a number")
     return Kernel(name=kernel, gamma=gamma, degree=int(degree), coef0=coef0)
-
-
-def check_n_threads(n_jobs: Any) -> int:
-    """Threads from ``n_jobs``, as joblib counts (None is 1, -1 is all processors)."""
-    if n_jobs is not None and (
-        isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral)
-    ):
-        raise InputTypeError(f"n_jobs must be None or an integer, got {n_jobs!r}")
-    if n_jobs == 0:
-        raise InputError("n_jobs=0 has no meaning; use 1, a larger number, or -1 for all")
-    return int(effective_n_jobs(n_jobs))
-
-
-def check_method_options(given: Any) -> Mapping[str, Any]:
-    """A dict; None stands for an empty one."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise InputTypeError(f"method_options must be a dict, got {given!r}")
-    return given
 
 
 def check_approx(approx: Any, n_components: Any, method: str, loss: str) -> int:

@@ -65,6 +65,13 @@ class Kernel:
         return self.name in ("rbf", "laplacian", "poly", "sigmoid")
 
     @property
+    def label(self) -> str:
+        """What it is called."""
+        return (
+            self.name if isinstance(self.name, str) else getattr(self.name, "__name__", "callable")
+        )
+
+    @property
     def psd_by_construction(self) -> bool:
         return self.name in ("rbf", "laplacian", "linear") or (
             self.name == "poly" and self.coef0 >= 0

@@ -6,9 +6,11 @@ for the full data and for every fold, for every C of the grid.  In the papers' f
 
     min over f, b   (1/n) sum_i w_i L(y_i, b + f(x_i)) + lambda ||f||^2
 
-the same problem has C = 1 / (2 n lambda).
+the same problem has C = 1 / (2 n lambda).  With ``penalty="ridge"`` (the smooth SVM) the penalty is
+1/2 ||theta||^2 instead, on the coefficients theta = (u, b) of f = K u + b, or theta = (w, b) of the
+linear model f = X w + b; the loss and C mean what they mean everywhere.
 
-Everything here is immutable and has been checked (see ``inputs.py``): nothing below validates
+Everything here is immutable and has been checked (``inputs.py``): nothing below validates
 again, and nothing copies the kernel matrix.
 """
 
@@ -17,17 +19,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from ..types import FloatArray, IntArray
 from .folds import Folds
+from .grid import Grid
+from .targets import SIGNS, Target
 
-if TYPE_CHECKING:
-    from ..judge.certificate import Judge
+__all__ = ["Guests", "Penalty", "Problem", "Task", "row_weights"]
 
-__all__ = ["Grid", "Guests", "OwnModel", "Problem", "Task", "row_weights"]
+Penalty = Literal["norm", "ridge"]
 
 
 def row_weights(weight: FloatArray, count: int, own: IntArray | None) -> FloatArray:
@@ -46,24 +49,37 @@ def row_weights(weight: FloatArray, count: int, own: IntArray | None) -> FloatAr
     return weights
 
 
-class OwnModel(Protocol):
-    """A model other than the one above; see ``ssvm/``."""
-
-    def judge(self, problem: Problem, left_out: IntArray | None) -> Judge: ...
-
-
 @dataclass(frozen=True)
 class Problem:
-    """Kernel matrix K (symmetric, C-contiguous), labels +-1, row weights and the loss."""
+    """Kernel matrix K (symmetric, C-contiguous), targets, row weights, loss and penalty.
+
+    Attributes
+    ----------
+    K : (n, n)
+    y : (n,)
+        What the loss was built from: labels +-1, or numbers.
+    weight : (n,)
+    loss : PiecewiseLinear, DifferentiableLoss or SquaredLoss
+    fit_intercept : bool
+    psd : bool
+        Is K positive semidefinite, as far as one can tell, or need it not be?
+    penalty : {"norm", "ridge"}
+        "norm": 1/2 ||f||^2, and b is free.  "ridge": 1/2 ||theta||^2, the intercept included.
+    features : (n, p) or None
+        With "ridge": the rows of a linear model, f = X w + b; None makes K the data, f = K u + b.
+    target : Target
+        What a left-out value is worth.
+    """
 
     K: FloatArray
     y: FloatArray
     weight: FloatArray
-    loss: Any  # PiecewiseLinear, or a SmoothLoss for the methods that have smooth losses
+    loss: Any
     fit_intercept: bool = True
-    psd: bool = True  # is K positive semidefinite, as far as one can tell, or need it not be?
-    # A method whose model is not this one brings its own, and with it its own judge.
-    model: OwnModel | None = None
+    psd: bool = True
+    penalty: Penalty = "norm"
+    features: FloatArray | None = None
+    target: Target = SIGNS
 
     @property
     def n(self) -> int:
@@ -76,37 +92,11 @@ class Problem:
     @property
     def bounded(self) -> bool:
         """Has every coefficient an upper bound?"""
-        return self.model is None and bool(self.loss.bounded)
+        return bool(self.loss.bounded)
 
     @cached_property
     def diagonal(self) -> FloatArray:
         return np.ascontiguousarray(np.diagonal(self.K))
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The values of C, in the user's order, and how they carry over to a fold.
-
-    ``scale_with_fold`` is set when the user gave lambdas: a fold with n_train rows then has
-    C = 1 / (2 n_train lambda), except in leave-one-out, where the papers keep 1 / n.
-    """
-
-    Cs: FloatArray
-    lambdas: FloatArray
-    scale_with_fold: bool
-
-    def __len__(self) -> int:
-        return int(self.Cs.shape[0])
-
-    def part(self, points: IntArray) -> Grid:
-        return replace(self, Cs=self.Cs[points], lambdas=self.lambdas[points])
-
-    def for_fold(self, folds: Folds, fold: int) -> FloatArray:
-        if not self.scale_with_fold or folds.leave_one_out:
-            return self.Cs
-        if folds.whole_to_part is not None:
-            return self.Cs * folds.whole_to_part[fold]
-        return self.Cs * (folds.n / (folds.n - len(folds.left_out[fold])))
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputError, InputTypeError
-from ..judge.ledger import HOW
-from ..tolerances import TIE
 from ..types import FloatArray, IntArray
 
-if TYPE_CHECKING:
-    from ..crossval.result import CVResult
-    from ..crossval.tuning import Tuned, Tuning
-
-__all__ = ["LeftOutRows", "Overview", "beside", "join", "of_result", "of_tuned", "overview"]
+__all__ = ["LeftOutRows", "Overview", "beside", "join", "overview"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,105 +126,6 @@ def overview(source: Any) -> Overview:
         return join([r._overview() for r in source])
     raise InputTypeError(
         f"expected a CVResult, a list of them or a fitted SVCCV, got {type(source).__name__}"
-    )
-
-
-def of_result(result: CVResult, point: int | None = None) -> Overview:
-    """The overview of one result; ``point`` is the grid point taken, by default ``best``."""
-    taken = result.best if point is None else range(len(result.Cs))[point]
-    certificate = result.certificate
-    return Overview(
-        Cs=result.Cs,
-        lambdas=result.lambdas,
-        gammas=np.array([np.nan if result.gamma is None else result.gamma]),
-        error=result.error[None],
-        se=result.se[None],
-        n_errors=result.n_errors[None],
-        at_bound=result.at_bound[None],
-        kkt=certificate.kkt[None],
-        gap=certificate.gap[None],
-        best=(0, result.best),
-        one_se=(0, result.one_se),
-        chosen=(0, taken),
-        left_out=_left_out(result, taken),
-        classes=result.classes,
-        n_rows=len(result.y),
-        n_folds=result.fold_error.shape[1],
-        leave_one_out=result.leave_one_out,
-        fit_intercept=result.fit_intercept,
-        method=result.method,
-        loss=result.loss,
-        kernel=result.kernel,
-        approx=approximation(result),
-        scale_with_fold=result.scale_with_fold,
-        settled={name: result.stats.get(name, 0) for name in HOW},
-        exact=certificate.exact,
-        convex=certificate.convex,
-        unresolved=len(certificate.unresolved),
-        tol=certificate.tol,
-        timings=dict(result.timings),
-    )
-
-
-def approximation(result: CVResult) -> str | None:
-    """How the kernel is approximated, in words."""
-    if result.approx is None:
-        return None
-    return f"{result.approx}, {result.feature_map.n_components} components"
-
-
-def _left_out(result: CVResult, l: int) -> LeftOutRows:
-    truth = (result.y[result.test_row] > 0).astype(np.intp)
-    wrong, decision = result.pair_wrong[l], None
-    predicted = np.where(wrong, 1 - truth, truth)
-    if result.pair_decision is not None:
-        decision = result.pair_decision[l]
-        predicted[np.abs(decision) <= TIE] = -1
-    return LeftOutRows(row=result.test_row, truth=truth, predicted=predicted, decision=decision)
-
-
-def of_tuned(
-    tuning: Tuning, tuned: Tuned, *, left_out: LeftOutRows, n_rows: int, seconds: float
-) -> Overview:
-    """The overview of a tuned estimator; ``left_out`` at the chosen point."""
-    certificate, curves = tuned.certificate, tuned.curves
-    by_curve: dict[str, Any] = {
-        name: np.array([getattr(curve, name) for curve in curves])
-        for name in ("error", "se", "n_errors", "at_bound")
-    }
-    figures: dict[str, Any] = {
-        name: getattr(certificate, name).reshape(tuned.score.shape) for name in ("kkt", "gap")
-    }
-    scoring = None if tuning.scorer.call is None else tuning.scorer.name
-    kernel = tuning.kernels[0].name
-    return Overview(
-        Cs=tuning.grid.Cs,
-        lambdas=tuning.grid.lambdas,
-        gammas=tuned.gammas,
-        best=tuned.best,
-        one_se=tuned.one_se,
-        chosen=(tuned.kernel, tuned.point),
-        left_out=left_out,
-        classes=tuning.classes,
-        n_rows=n_rows,
-        n_folds=len(tuning.folds),
-        leave_one_out=tuning.folds.leave_one_out,
-        fit_intercept=tuning.fit_intercept,
-        method=tuning.method,
-        loss=tuning.loss,
-        kernel=kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable"),
-        approx=None,
-        scale_with_fold=tuning.grid.scale_with_fold,
-        score=None if scoring is None else tuned.score,
-        scoring=None if scoring is None else getattr(scoring, "__name__", str(scoring)),
-        settled={name: sum(curve.stats[name] for curve in curves) for name in HOW},
-        exact=certificate.exact,
-        convex=certificate.convex,
-        unresolved=len(certificate.unresolved),
-        tol=certificate.tol,
-        timings={"total": seconds},
-        **by_curve,
-        **figures,
     )
 
 

@@ -15,18 +15,21 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
-
-import numpy as np
-
-if TYPE_CHECKING:
-    from ..judge.ledger import Ledger
+from typing import Any, Protocol, Self, TextIO
 
 __all__ = ["Progress", "Run", "following", "job"]
 
 LOOK_EVERY = 0.1  # seconds
 LINE_EVERY = 2.0  # seconds between lines of text, at the least
 BAR_WIDTH = 30
+
+
+class Filling(Protocol):
+    """Something that fills up: a ledger."""
+
+    def fraction(self) -> float:
+        """Which part of it is settled."""
+        ...
 
 
 class Run:
@@ -43,16 +46,20 @@ class Run:
 
     def __init__(self, progress: Progress | None = None):
         self._progress = progress
-        self._ledgers: list[Ledger] = []
+        self._ledgers: list[Filling] = []
         self._ended = 0
         self.parts = 1
+
+    def expect(self, parts: int) -> None:
+        """There will be so many ledgers, or calls of `part_done`."""
+        self.parts = parts
 
     def say(self, stage: str) -> None:
         """Tell what starts now."""
         if self._progress is not None:
             self._progress.say(stage)
 
-    def follow(self, ledger: Ledger) -> None:
+    def follow(self, ledger: Filling) -> None:
         """Look at this ledger from now on."""
         if self._progress is not None:
             self._ledgers.append(ledger)
@@ -62,8 +69,8 @@ class Run:
         self._ended += 1
 
     def fraction(self) -> float:
-        """Which part of the (grid point, fold) slots is settled."""
-        shares = [np.count_nonzero(one.how) / max(one.how.size, 1) for one in list(self._ledgers)]
+        """Which part of it is done."""
+        shares = [ledger.fraction() for ledger in list(self._ledgers)]
         return min(float(sum(shares) + self._ended) / self.parts, 1.0)
 
 
@@ -80,7 +87,7 @@ class Progress:
     Examples
     --------
     >>> import io
-    >>> from exactcv.progress import Progress
+    >>> from exactcv.runtime.progress import Progress
     >>> out = io.StringIO()
     >>> with Progress(runs=2, file=out) as progress:
     ...     for gamma in (0.1, 1.0):

@@ -7,7 +7,8 @@ between blocks of work the workers look themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from threading import Lock, Thread
 from types import TracebackType
@@ -16,7 +17,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from .progress import Run
+from .progress import Progress, Run, following
 
 __all__ = ["Cancelled", "Workers", "single_threaded_blas"]
 
@@ -47,10 +48,10 @@ class Workers:
     the same, bit for bit, for any number of threads.
     """
 
-    def __init__(self, n_threads: int):
+    def __init__(self, n_threads: int, watch: Run | None = None):
         self.n_threads = n_threads
         self.cancel = np.zeros(1, dtype=np.int32)
-        self.watch = Run()
+        self.watch = Run() if watch is None else watch
         self._threads: list[Thread] = []
 
     def __enter__(self) -> Self:
@@ -108,6 +109,16 @@ class Workers:
             raise errors[0]
         return results
 
+    @contextmanager
+    def followed(self, progress: bool | Progress) -> Iterator[None]:
+        """In this context ``watch`` is a run of its own on this progress."""
+        before = self.watch
+        with following(progress) as self.watch:
+            try:
+                yield
+            finally:
+                self.watch = before
+
     def run(self, work: Callable[[], Any]) -> Any:
         """Run one piece of work in a worker thread."""
         return self.map(lambda _: work(), [None])[0]
@@ -121,8 +132,8 @@ class _Alone(Workers):
     """No threads of its own; stops when the pool it belongs to does."""
 
     def __init__(self, pool: Workers):
-        super().__init__(1)
-        self.cancel, self.watch = pool.cancel, pool.watch
+        super().__init__(1, pool.watch)
+        self.cancel = pool.cancel
 
     def map(self, work: Callable[[Item], Any], items: Iterable[Item]) -> list[Any]:
         results = []

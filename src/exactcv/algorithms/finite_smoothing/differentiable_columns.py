@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ...problem.differentiable import SmoothLoss
+from ...problem.differentiable import DifferentiableLoss
 from ...runtime.threads import Cancelled
 from ...types import FloatArray, IntArray
 from .batch import Batch, Mask, SharedInverse
@@ -42,7 +42,7 @@ class SmoothOutcome:
 
 def solve_smooth_columns(
     batch: Batch,
-    loss: SmoothLoss,
+    loss: DifferentiableLoss,
     U: FloatArray,
     inverse: SharedInverse,
     tol: float,
@@ -75,7 +75,7 @@ def solve_smooth_columns(
     return out
 
 
-def _pull(loss: SmoothLoss, rho: float, u: FloatArray, batch: Batch) -> FloatArray:
+def _pull(loss: DifferentiableLoss, rho: float, u: FloatArray, batch: Batch) -> FloatArray:
     """-kappa L'(u) with kappa = rho C."""
     pulled = (-rho * batch.C) * loss.slope(u.T).T
     pulled[batch.out] = 0.0

@@ -92,7 +92,7 @@ def sufficiency(
     Examples
     --------
     >>> import numpy as np
-    >>> from exactcv.losses import hinge
+    >>> from exactcv.problem.losses import hinge
     >>> y = np.array([1.0, 1.0, -1.0, -1.0])
     >>> x = np.array([3.0, 1.0, -1.0, 1.5])
     >>> problem = Problem(np.outer(x, x), y, np.ones(4), hinge(y), fit_intercept=False)

@@ -29,45 +29,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...types import BoolArray, FloatArray, IntArray
 
-if TYPE_CHECKING:
-    from ...judge.certificate import Judge
-    from ...problem.problem import Problem
-
-__all__ = ["Design", "SmoothHinge", "make_design", "plus_identity"]
+__all__ = ["Design", "make_design", "plus_identity"]
 
 
 SWALLOWED = 4.0 * float(np.finfo(float).eps)  # of the trace
-
-
-@dataclass(frozen=True)
-class SmoothHinge:
-    """What ``Problem.model`` is for the smooth SVM.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Labels +-1.
-    features : ndarray of shape (n, p) or None
-        The rows x of the linear model; None makes the kernel matrix the data.
-    """
-
-    y: FloatArray
-    features: FloatArray | None = None
-
-    @property
-    def linear(self) -> bool:
-        return self.features is not None
-
-    def judge(self, problem: Problem, left_out: IntArray | None) -> Judge:
-        from ...judge.smooth_svm import SmoothSVMJudge
-
-        return SmoothSVMJudge.of(problem.K, self, problem.weight, problem.fit_intercept, left_out)
 
 
 def plus_identity(M: FloatArray) -> FloatArray:

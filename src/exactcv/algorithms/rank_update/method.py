@@ -1,14 +1,14 @@
 """Method ``rank_update``: the smooth SVM, its folds by rank-r updates (Tseng & Lee 2012).
 
-    min over theta   1/2 ||theta||^2 + C/2 sum_{i in train} w_i (1 - y_i f_i)_+^2
+    min over theta   1/2 ||theta||^2 + C sum_{i in train} w_i (1 - y_i f_i)_+^2
 
 with ``kernel="linear"``  f = X w + b and theta = (w, b);  with any other kernel f = K u + b and
 theta = (u, b): the kernel matrix is the data, and a row that is left out takes its column along.
-The intercept is penalised, and so is u itself: this model is its own, not C-SVC and not the squared
-hinge of other methods.  It is asked for by ``method="rank_update", loss="squared_hinge"``
-(``method_options={"strategy": ...}`` forces a strategy).  C is the
-paper's c; lambdas convert by C = 1 / (2 n lambda), for the loss 1/2 (1 - y f)_+^2.  Sample weights
-count copies of a row (see ``design.py``).
+The loss and C are those of every method with a squared hinge (so lambdas convert by C = 1 / (2 n
+lambda)); the paper's c is 2 C.  The penalty is its own: on the intercept too, and on u itself
+(``penalty="ridge"`` in ``problem/problem.py``).  It is asked for by ``method="rank_update",
+loss="squared_hinge"`` (``method_options={"strategy": ...}`` forces a strategy).  Sample weights
+count copies of a row (``design.py``).
 
 For each C the full data are solved by Newton-Armijo and the matrix of strategy I or II is held for
 the support vectors found.  A fold then is a small system away (``updates.py``).  A fold that
@@ -17,7 +17,7 @@ paper does not look at the columns).  The ledger recomputes every gradient; a fo
 ``GRADIENT`` is solved again from its own factorisation.
 
 In the result ``coef`` is u; for the linear kernel it is such that w = X' coef: the multipliers
-C w_i y_i (1 - y_i f_i)_+, or shorter coefficients (``represent.py``).
+2 C w_i y_i (1 - y_i f_i)_+, or shorter coefficients (``represent.py``).
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...judge.ledger import FALLBACK, Ledger
-from ...problem.inputs import check_choice
-from ...problem.kernels import Kernel
+from ...problem.checks import check_choice
 from ...problem.problem import Problem, Task
 from ...runtime.threads import Cancelled, Workers
 from ...types import BoolArray, FloatArray, IntArray
 from ..base import Support
 from .block import Block, block_size, leave_each_out
-from .design import Design, SmoothHinge, make_design
+from .design import Design, make_design
 from .newton_armijo import (
     GRADIENT,
     STRATEGIES,
@@ -114,15 +113,12 @@ class RankUpdate:
         paper="Tseng & Lee (2012), Rank-r updating techniques for fast exact cross-validation",
         losses=("squared_hinge",),
         folds=("loo", "k-fold", "any"),
+        penalty="ridge",
         any_kernel=True,  # its matrix is data: the ridge is on u itself
     )
 
     def __init__(self, strategy: str = "auto"):
         self.strategy = strategy
-
-    def model(self, X: FloatArray, y: FloatArray, kernel: Kernel) -> SmoothHinge:
-        """The linear kernel means features; any other makes its matrix the data."""
-        return SmoothHinge(y, X if kernel.name == "linear" else None)
 
     def check_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """``strategy`` and nothing else."""
@@ -165,7 +161,7 @@ class RankUpdate:
 
     def _full(self, task: Task, ledger: Ledger, design: Design, l: int, active: Any) -> Full:
         """Solve the full data, enter them, and hold the matrix for the folds."""
-        c = float(task.grid.Cs[l])
+        c = paper_c(task.grid.Cs[l])
         full = self._base(task, design, c, active)
         if not ledger.full(l, full.coef, full.intercept, within=attainable(design, c))[0]:
             found = leave_afresh(design, c, design.used, NONE, full.fit.active)
@@ -217,12 +213,16 @@ class RankUpdate:
             counts.add(part)
 
 
+def paper_c(C: float) -> float:
+    """The paper's c, whose loss is c/2 (1 - y f)_+^2; that of ``problem.py`` has no 1/2."""
+    return 2.0 * float(C)
+
+
 def design_of(problem: Problem) -> Design:
-    """The scaled data of a problem whose model is a `SmoothHinge`."""
-    model = problem.model
-    assert isinstance(model, SmoothHinge)
-    data = problem.K if model.features is None else model.features
-    return make_design(data, problem.y, problem.weight, problem.fit_intercept, not model.linear)
+    """The scaled data of a problem."""
+    own_columns = problem.features is None
+    data = problem.K if problem.features is None else problem.features
+    return make_design(data, problem.y, problem.weight, problem.fit_intercept, own_columns)
 
 
 def coefficients(
@@ -280,11 +280,11 @@ class _Afresh:
 def _by_constant(task: Task, l: int) -> Iterator[tuple[float, IntArray]]:
     """The folds, grouped by their C."""
     if task.folds.leave_one_out or not task.grid.scale_with_fold:
-        yield float(task.grid.Cs[l]), np.arange(len(task.folds))
+        yield paper_c(task.grid.Cs[l]), np.arange(len(task.folds))
         return
     own = np.array([task.fold_Cs(fold)[l] for fold in range(len(task.folds))])
-    for c in np.unique(own):
-        yield float(c), np.flatnonzero(own == c)
+    for C in np.unique(own):
+        yield paper_c(C), np.flatnonzero(own == C)
 
 
 def _idle(full: Full, outs: list[IntArray]) -> BoolArray:

@@ -179,7 +179,7 @@ def fit(design: Design, c: float, strategy: str = "auto", active: BoolArray | No
     Examples
     --------
     >>> import numpy as np
-    >>> from exactcv.algorithms.rank_update.model import make_design
+    >>> from exactcv.algorithms.rank_update.design import make_design
     >>> X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
     >>> found = fit(make_design(X, y, np.ones(2), True, False), 1.0)
     >>> (found.f * 3).round(12)

@@ -13,7 +13,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from ...exceptions import InputError, Interrupted
-from ...problem.inputs import check_choice
+from ...problem.checks import check_choice
 from .evaluate import Evaluation, fit_on
 from .models import Candidate, read_candidates
 from .scores import Answer, Scoring

@@ -11,19 +11,14 @@ from itertools import combinations
 
 import numpy as np
 
-from ...algorithms.exact import METHOD as EXACT
 from ...crossval.one_vs_one import ManyClasses, cross_validate_pairs, most_votes, votes_of
-from ...engine.path import Tracker
-from ...judge.ledger import Ledger
+from ...crossval.run import KernelRows, Plan, run
 from ...problem.folds import Folds
-from ...problem.losses import hinge
-from ...problem.problem import Grid, Problem, Task
+from ...problem.grid import Grid
 from ...runtime.threads import Workers
 from ...types import FloatArray, IntArray
 
 __all__ = ["Found", "left_out_values", "trained_values"]
-
-TOL = 1e-8
 
 
 @dataclass(frozen=True)
@@ -52,10 +47,9 @@ def left_out_values(
     workers: Workers,
 ) -> Found:
     """One kernel, one set of weights: the exact engine over all folds and all C."""
-    task = ManyClasses(
-        K, codes, weight, folds, _grid(Cs, len(K)), tol=TOL, want_decision=not labels_only,
-        ties_are_wrong=False,
-    )  # fmt: skip
+    plan = Plan(want_decision=not labels_only)
+    grid = _grid(Cs, len(K))
+    task = ManyClasses(KernelRows(K), codes, weight, folds, grid, plan, ties_are_wrong=False)
     found = cross_validate_pairs(task, workers)
     return Found(found.decision, found.labels, len(found.certificate.unresolved))
 
@@ -70,14 +64,11 @@ def trained_values(
     for p, (i, j) in enumerate(pairs):
         mine = np.flatnonzero(((codes == i) | (codes == j)) & (weight > 0))
         signs = np.where(codes[mine] == j, 1.0, -1.0)
-        problem = Problem(K[np.ix_(mine, mine)], signs, weight[mine], hinge(signs))
-        nothing = (np.zeros(0, dtype=np.intp),)
-        folds = Folds(len(mine), nothing, nothing)
-        task = Task(problem, folds, _grid(Cs, len(mine)), want_decision=True, tol=TOL)
-        ledger = Ledger(task)
-        EXACT.path(task, ledger, Tracker(problem, workers.cancel, TOL))
-        values[:, :, p] = ledger.coef @ K[mine] + ledger.intercept[:, None]
-        misses += sum(not ledger.sound(l) for l in range(len(Cs)))
+        folds, grid = Folds(len(mine), (), ()), _grid(Cs, len(mine))  # the full data alone
+        task = Plan().task(KernelRows(K).part(mine), signs, weight[mine], folds, grid)
+        ran = run(task, "exact", workers)
+        values[:, :, p] = ran.ledger.coef @ K[mine] + ran.ledger.intercept[:, None]
+        misses += len(ran.certificate.unresolved)
     return Found(values, most_votes(votes_of(values, n_classes)), misses)
 
 

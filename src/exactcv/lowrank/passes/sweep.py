@@ -1,13 +1,11 @@
 """One pass over the rows, for many solutions at once: what each chunk contributes.
 
 A *column* is one training problem: a value of C, a fold to leave out (or none) and a guess
-theta = (w, b).  For each column the pass adds up, over the training rows with r_i < 0,
-
-    pull = sum w_i y_i (z_i, 1),      loss = sum w_i |r_i|,
-
-(all that the other rows must know of a row at its bound) and collects the rows near the margin,
+theta = (w, b).  For each column the pass collects the training rows near the margin,
 |r_i| <= width: those whose place is still open.  If a column has more of them than it can use, it
-keeps those with the smallest keys (``lowrank/rows/sampling.py``).
+keeps those with the smallest keys (``lowrank/rows/sampling.py``).  The other rows are at the bound
+that goes with their side, and of those with r_i < 0 it adds up all that the judge and the other
+rows must know (``judge/features.py``, `side_sums`).
 
 The pass is a pure function of a chunk, so that threads, processes or a cluster can run it; the sums
 are merged in the order of the chunks.
@@ -17,10 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...judge.features import SideSums, side_sums
 from ...types import FloatArray, IntArray
 from ..rows.sampling import row_keys
 
@@ -86,9 +87,7 @@ class Gathered:
 class Sums:
     """What a pass adds up, and the rows it collects, part by part."""
 
-    pull: FloatArray  # (P, m + 1)
-    loss: FloatArray  # (P,)
-    mass: FloatArray  # (P,), sum of w_i over the rows with r < 0
+    rest: SideSums  # of the rows with r < 0 that are not collected
     low: IntArray  # (P,), their number
     near: FloatArray  # (P, 2), sum of w_i within the width by class, rows kept or not
     gathered: list[Gathered]
@@ -117,20 +116,15 @@ def sweep(chunk: Chunk, columns: Columns, left_out: LeftOut) -> Sums:
     """The chunk's share of the sums, and its rows near the margin."""
     r = columns.margins(chunk)
     weights = training_weights(chunk, columns, left_out)
-    low = (r < 0) & (weights > 0)
-    signed = np.where(low, weights * chunk.y[:, None], 0.0)
-    pull = np.empty((len(columns.fold), chunk.Z.shape[1] + 1))
-    pull[:, :-1] = signed.T @ chunk.Z
-    pull[:, -1] = signed.sum(axis=0)
-    loss = -np.einsum("ij,ij,i->j", signed, r, chunk.y)
     near = np.abs(r) <= np.where(chunk.y[:, None] > 0, columns.width[:, 1], columns.width[:, 0])
     near &= weights > 0
     masses = np.where(near, weights, 0.0)
     near_mass = np.column_stack([masses[chunk.y < 0].sum(axis=0), masses[chunk.y > 0].sum(axis=0)])
     if (columns.rate < 1).any():
         near &= row_keys(chunk.rows, columns.seed)[:, None] < columns.rate
-    mass = np.abs(signed).sum(axis=0)
-    return Sums(pull, loss, mass, low.sum(axis=0), near_mass, [_gather(chunk, r, near)])
+    low = (r < 0) & (weights > 0) & ~near
+    rest = side_sums(chunk.Z, chunk.y, r, weights, low)
+    return Sums(rest, low.sum(axis=0), near_mass, [_gather(chunk, r, near)])
 
 
 def _gather(chunk: Chunk, r: FloatArray, near: NDArray[np.bool_]) -> Gathered:
@@ -153,9 +147,7 @@ def merge(parts: Iterable[Sums]) -> Sums:
     """The sums of all chunks, added in their order."""
     parts = list(parts)
     return Sums(
-        pull=np.sum([part.pull for part in parts], axis=0),
-        loss=np.sum([part.loss for part in parts], axis=0),
-        mass=np.sum([part.mass for part in parts], axis=0),
+        rest=reduce(add, (part.rest for part in parts)),
         low=np.sum([part.low for part in parts], axis=0),
         near=np.sum([part.near for part in parts], axis=0),
         gathered=[one for part in parts for one in part.gathered],

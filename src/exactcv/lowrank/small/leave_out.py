@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,8 @@ from ...engine.path import Point
 from ...judge import ledger as entries
 from ...judge.ledger import Ledger
 from ...problem.folds import Folds
-from ...problem.problem import Grid, Problem, Task
+from ...problem.grid import Grid
+from ...problem.problem import Problem, Task
 from ...types import FloatArray, IntArray
 from ..solver import Solved
 from ..verdict import Spread, accuracy, walks
@@ -75,42 +75,29 @@ class Aside:
         return np.asarray(((moved > 0) != (self.r > 0)).any(axis=1))
 
 
-class _Watch(Ledger):
-    """A ledger that also notes how far each left-out solution is from the full one.
+class _Moves:
+    """How far each left-out solution is from the full one.
 
     ``moved`` is at least as far as any row's value moves; infinite if a row that is not in play
     changes sides.
     """
 
-    def __init__(self, task: Task, Z: FloatArray, n_real: int, spread: Spread, aside: Aside):
-        super().__init__(task)
+    def __init__(self, n_folds: int, Z: FloatArray, n_real: int, spread: Spread, aside: Aside):
         self._Z, self._n_real, self._spread, self._aside = Z, n_real, spread, aside
-        self.moved = np.zeros(len(task.folds))
+        self.moved = np.zeros(n_folds)
 
-    def solved(
-        self,
-        l: int | IntArray,
-        folds: Any,
-        coef: FloatArray,
-        intercept: FloatArray | None = None,
-        how: int = entries.SOLVED,
-        *,
-        within: float | None = None,
-    ) -> NDArray[np.bool_]:
-        meets = super().solved(l, folds, coef, intercept, how, within=within)
-        folds = np.asarray(folds, dtype=np.intp)
-        row = self.task.folds.pair_rows[folds]
-        dw = (coef - self.coef[0]) @ self._Z
-        b = self.decision[0, folds] - np.einsum("ij,ij->i", coef @ self._Z, self._Z[row])
+    def __call__(self, ledger: Ledger, folds: IntArray, coef: FloatArray) -> None:
+        row, full = ledger.task.folds.pair_rows[folds], ledger.coef[0]
+        dw = (coef - full) @ self._Z
+        b = ledger.decision[0, folds] - np.einsum("ij,ij->i", coef @ self._Z, self._Z[row])
+        db = b - ledger.intercept[0]
         # At row i: dw'(z_i - centre) + dw'centre + db
-        shift = np.abs(dw @ self._spread.centre + b - self.intercept[0])
+        shift = np.abs(dw @ self._spread.centre + db)
         moved = np.linalg.norm(dw, axis=1) * self._spread.radius + shift
-        frame = np.abs(coef[:, self._n_real :] - self.coef[0, self._n_real :])
-        moved[(frame > 1e-9 * np.abs(self.coef[0, self._n_real :])).any(axis=1)] = np.inf
-        db = b - self.intercept[0]
+        frame = np.abs(coef[:, self._n_real :] - full[self._n_real :])
+        moved[(frame > 1e-9 * np.abs(full[self._n_real :])).any(axis=1)] = np.inf
         moved[self._aside.crossed(np.column_stack([dw, db]))] = np.inf
         self.moved[folds] = np.maximum(self.moved[folds], moved)
-        return meets
 
 
 class LeaveOut:
@@ -267,8 +254,8 @@ class LeaveOut:
         all_coef = np.concatenate([self.coef, coef, np.zeros(ordinary.n - len(problem.y))])
         frame = slice(len(problem.y), ordinary.n)
         all_coef[frame] = ordinary.y[frame] * ordinary.weight[frame]
-        ledger = self._run(ordinary, rows, engine_states(ordinary, states), all_coef, where)
-        return self._outcome(ledger, where, problem)
+        found = self._run(ordinary, rows, engine_states(ordinary, states), all_coef, where)
+        return self._outcome(*found, where, problem)
 
     def _run(
         self,
@@ -277,28 +264,32 @@ class LeaveOut:
         state: StateArray,
         coef: FloatArray,
         where: IntArray,
-    ) -> _Watch:
+    ) -> tuple[Ledger, FloatArray]:
+        """The ledger of these rows left out in turn, and how far each solution moved."""
         single = tuple(where[:, None])
         folds = Folds(n=problem.n, left_out=single, test=single)
         grid = Grid(np.ones(1), np.ones(1), scale_with_fold=False)
         task = Task(problem, folds, grid, self.want_decision, self.tol)
         n_real = problem.n - (2 if problem.fit_intercept else 1)
-        ledger = _Watch(task, Z, n_real, self.spread, self.aside)
+        moves = _Moves(len(folds), Z, n_real, self.spread, self.aside)
+        ledger = Ledger(task, moves)
         b = float(self.solved.theta[-1])
         ledger.full(0, coef, b)
         own = self.spread.own(Z)
         span = Span(own, np.sqrt(own * self.spread.most))
         point = Point(1.0, state, coef, problem.K @ coef, b)
         LeaveOneOut(task, ledger, span, self.cancel).at(0, point)
-        return ledger
+        return ledger, moves.moved
 
-    def _outcome(self, ledger: _Watch, where: IntArray, problem: Reduced) -> Outcome:
+    def _outcome(
+        self, ledger: Ledger, moved: FloatArray, where: IntArray, problem: Reduced
+    ) -> Outcome:
         value, how = ledger.decision[0], ledger.how[0]
         lost = np.maximum(1.0 - problem.y[where] * value, 0.0) * problem.box[where]
         primal = np.maximum(self.solved.primal - np.nan_to_num(lost), np.finfo(float).tiny)
         kkt = np.where(how == entries.PROVED, 0.0, ledger.kkt[0, :-1])
         gap = np.where(how == entries.PROVED, 0.0, ledger.gap_abs[0, :-1] / primal)
-        escaped = ledger.moved >= self.solved.width.min()
+        escaped = moved >= self.solved.width.min()
         escaped |= ~((kkt <= self.tol) & (gap <= self.tol))
         return Outcome(value, ledger.wrong[0], how, kkt, gap, escaped)
 

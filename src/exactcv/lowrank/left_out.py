@@ -2,77 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 from threading import Lock
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .. import tolerances
-from ..judge import ledger as entries
-from ..problem.folds import Folds
-from ..problem.problem import Grid
 from ..types import FloatArray, IntArray
+from .entries import Entries
 from .passes.sweep import Chunk
 from .small.leave_out import LeaveOut, Outcome
 from .small.reduced import FREE
 from .solver import Column, Solved, Solver
 from .verdict import Limits, Spread, Verdict, limits_of, settled_near, verdict
 
-__all__ = ["Curves", "fold_curves", "leave_one_out_curves"]
+__all__ = ["leave_folds_out", "leave_one_out"]
 
 # Training problems of folds whose test rows are predicted in one pass.
 TOGETHER = 1000
 
 
-@dataclass
-class Curves:
-    """Left-out results, (L, T) along the pairs, and what was found out on the way."""
-
-    wrong: NDArray[np.bool_]
-    decision: FloatArray | None
-    kkt: FloatArray  # (L,), the worst
-    gap: FloatArray
-    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(entries.HOW, 0))
-    unresolved: list[tuple[int, int]] = field(default_factory=list)
-    escaped: int = 0
-
-    def judge(self, l: int, fold: int, kkt: float, gap: float, tol: float) -> None:
-        self.kkt[l], self.gap[l] = max(self.kkt[l], kkt), max(self.gap[l], gap)
-        if not (kkt <= tol and gap <= tol):
-            self.unresolved.append((l, fold))
-
-    def decide(self, l: Any, pairs: Any, values: FloatArray, y: FloatArray) -> None:
-        self.wrong[l, pairs] = ~(y * values > tolerances.TIE)
-        if self.decision is not None:
-            self.decision[l, pairs] = values
-
-
-def new_curves(solved: list[Solved], wrong: Any, decision: Any, tol: float) -> Curves:
-    """Empty curves that know how good the full-data solutions are."""
-    curves = Curves(wrong, decision, np.zeros(len(solved)), np.zeros(len(solved)))
-    for l, one in enumerate(solved):
-        curves.judge(l, -1, one.kkt, one.relative_gap, tol)
-    return curves
-
-
 # --- leave-one-out ------------------------------------------------------------------------------
-
-
-class _Singles(Mapping[int, IntArray]):
-    """Fold j leaves out row j."""
-
-    def __getitem__(self, fold: int) -> IntArray:
-        return np.array([fold], dtype=np.intp)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
 
 
 Judged = tuple[Verdict, IntArray, FloatArray]
@@ -106,15 +57,13 @@ class _LeaveOneOut:
         solver: Solver,
         solved: list[Solved],
         spread: Spread,
-        y: FloatArray,
-        weight: FloatArray,
-        curves: Curves,
+        entries: Entries,
         most_waiting: int,
     ):
         self.most_waiting, self.n_waiting = most_waiting, 0
-        self.solver, self.solved, self.spread = solver, solved, spread
-        self.y, self.weight, self.curves = y, weight, curves
-        self.want_decision = curves.decision is not None
+        self.solver, self.solved, self.spread, self.entries = solver, solved, spread, entries
+        self.y, self.weight = entries.task.problem.y, entries.task.problem.weight
+        self.want_decision = entries.decision is not None
         self.waiting: list[list[tuple[IntArray, FloatArray]]] = [[] for _ in solved]
         self.lock = Lock()
         self.lost: list[tuple[int, int, FloatArray]] = []
@@ -134,15 +83,15 @@ class _LeaveOneOut:
 
     def _near_rows(self, limits: Limits, l: int) -> tuple[IntArray, Outcome]:
         """Rows of the small problem: by the bounds, or solved."""
-        solved, curves = self.solved[l], self.curves
+        solved, entries = self.solved[l], self.entries
         wrong, open_, kept = settled_near(solved, limits, l, self.want_decision)
         done = ~open_
-        curves.wrong[l, solved.rows[done]] = wrong[done]
-        if curves.decision is not None:
-            curves.decision[l, solved.rows] = solved.problem.y * (solved.r + 1.0)
+        entries.wrong[l, solved.rows[done]] = wrong[done]
+        if entries.decision is not None:
+            entries.decision[l, solved.rows] = solved.problem.y * (solved.r + 1.0)
         with self.lock:
-            curves.counts["unchanged"] += int(kept.sum())
-            curves.counts["bound"] += int((done & ~kept).sum())
+            entries.settled["unchanged"] += int(kept.sum())
+            entries.settled["bound"] += int((done & ~kept).sum())
         which = np.flatnonzero(open_)
         return which, self._leaving(l).near_rows(which)
 
@@ -156,13 +105,13 @@ class _LeaveOneOut:
     def _enter(self, chunk: Chunk, result: Judged) -> None:
         found, used, Z = result
         rows = slice(chunk.start, chunk.start + len(chunk.y))
-        self.curves.wrong[:, rows] = found.wrong.T
-        if self.curves.decision is not None and found.value is not None:
-            self.curves.decision[:, rows] = found.value.T
+        self.entries.wrong[:, rows] = found.wrong.T
+        if self.entries.decision is not None and found.value is not None:
+            self.entries.decision[:, rows] = found.value.T
         kept, open_ = int(found.kept.sum()), int(found.open.sum())
         mine = sum(_within(one.rows, rows) for one in self.solved)
-        self.curves.counts["unchanged"] += kept
-        self.curves.counts["bound"] += found.open.size - kept - open_ - mine
+        self.entries.settled["unchanged"] += kept
+        self.entries.settled["bound"] += found.open.size - kept - open_ - mine
         position = np.full(len(chunk.y), -1, dtype=np.intp)
         position[used - chunk.start] = np.arange(len(used))
         for l in np.flatnonzero(found.open.any(axis=0)):
@@ -192,26 +141,24 @@ class _LeaveOneOut:
     def _note(self, l: int, rows: IntArray, Z: FloatArray, outcome: Outcome) -> None:
         """Enter what was solved; what escaped waits for the solver."""
         good = ~outcome.escaped
-        curves, mine = self.curves, rows[good]
-        curves.wrong[l, mine] = outcome.wrong[good]
-        if curves.decision is not None:
-            curves.decision[l, mine] = outcome.value[good]
-        for how, count in enumerate(np.bincount(outcome.how[good], minlength=len(entries.HOW))):
-            curves.counts[entries.HOW[how]] += int(count)
+        entries, mine = self.entries, rows[good]
+        entries.wrong[l, mine] = outcome.wrong[good]
+        if entries.decision is not None:
+            entries.decision[l, mine] = outcome.value[good]
+        entries.count(np.bincount(outcome.how[good], minlength=len(entries.settled)))
         if good.any():
-            curves.kkt[l] = max(curves.kkt[l], float(outcome.kkt[good].max()))
-            curves.gap[l] = max(curves.gap[l], float(outcome.gap[good].max()))
+            entries.note(l, -1, float(outcome.kkt[good].max()), float(outcome.gap[good].max()))
         self.lost += [(l, int(rows[k]), Z[k]) for k in np.flatnonzero(outcome.escaped)]
 
     def _solve_lost(self) -> None:
         """Rows that moved too much: over all rows, as a training problem of their own."""
-        self.curves.escaped = len(self.lost)
+        entries = self.entries
+        entries.escaped = len(self.lost)
         columns = (_without(self.solved[l], self.solved[l].C, j) for l, j, _ in self.lost)
         for (l, j, z), one in zip(self.lost, self.solver.solve(columns), strict=True):
-            value = np.array([float(z @ one.theta[:-1]) + one.theta[-1]])
-            self.curves.decide(l, [j], value, self.y[[j]])
-            self.curves.judge(l, j, one.kkt, one.relative_gap, self.solver.tol)
-            self.curves.counts["fallback"] += 1
+            entries.decide(l, [j], np.array([float(z @ one.theta[:-1]) + one.theta[-1]]))
+            entries.note(l, j, one.kkt, one.relative_gap)
+            entries.settled["fallback"] += 1
 
 
 def _without(solved: Solved, C: float, fold: int) -> Column:
@@ -223,24 +170,14 @@ def _within(rows: IntArray, part: slice) -> int:
     return int(np.count_nonzero((rows >= part.start) & (rows < part.stop)))
 
 
-def leave_one_out_curves(
-    solver: Solver,
-    solved: list[Solved],
-    spread: Spread,
-    y: FloatArray,
-    weight: FloatArray,
-    wrong: Any,
-    decision: Any,
-    most_waiting: int,
-) -> Curves:
-    """Labels (and values, if ``decision`` is an array) of all rows, at every grid point.
+def leave_one_out(
+    solver: Solver, solved: list[Solved], spread: Spread, entries: Entries, most_waiting: int
+) -> None:
+    """Labels (and values, if they are wanted) of all rows, at every grid point.
 
     Rows that bounds leave open wait until ``most_waiting`` have come together, with their features.
     """
-    curves = new_curves(solved, wrong, decision, solver.tol)
-    solver.left_out = _Singles()
-    _LeaveOneOut(solver, solved, spread, y, weight, curves, most_waiting).run()
-    return curves
+    _LeaveOneOut(solver, solved, spread, entries, most_waiting).run()
 
 
 # --- other folds --------------------------------------------------------------------------------
@@ -271,52 +208,39 @@ class _Predict:
         }
 
 
-def fold_curves(
-    solver: Solver,
-    solved: list[Solved],
-    folds: Folds,
-    grid: Grid,
-    y: FloatArray,
-    wrong: Any,
-    decision: Any,
-) -> Curves:
+def leave_folds_out(solver: Solver, solved: list[Solved], entries: Entries) -> None:
     """Every fold from the full-data solutions; predictions for many folds in one pass."""
-    curves = new_curves(solved, wrong, decision, solver.tol)
-    solver.left_out = {f: np.sort(rows) for f, rows in enumerate(folds.left_out)}
-    some = max(1, TOGETHER // len(grid))
-    for start in range(0, len(folds), some):
-        _some_folds(
-            solver, solved, folds, grid, y, curves, range(start, min(start + some, len(folds)))
-        )
-    return curves
+    n_folds = len(entries.task.folds)
+    some = max(1, TOGETHER // len(solved))
+    for start in range(0, n_folds, some):
+        _some_folds(solver, solved, entries, range(start, min(start + some, n_folds)))
 
 
-def _some_folds(
-    solver: Solver,
-    solved: list[Solved],
-    folds: Folds,
-    grid: Grid,
-    y: FloatArray,
-    curves: Curves,
-    which: range,
-) -> None:
-    L, columns = len(grid), []
-    for f in which:
-        Cs = grid.for_fold(folds, f)
-        columns += [_without(solved[l], float(Cs[l]), f) for l in range(L)]
-    theta = {f: np.empty((L, len(solved[0].theta))) for f in which}
-    test = {f: np.sort(folds.test[f]) for f in which}
-    for (f, l), one in zip(product(which, range(L)), solver.solve(columns), strict=True):
+def _some_folds(solver: Solver, solved: list[Solved], entries: Entries, which: range) -> None:
+    folds, grid = entries.task.folds, entries.task.grid
+    theta = {f: np.empty((len(grid), len(solved[0].theta))) for f in which}
+    for (f, l), one in zip(
+        product(which, range(len(grid))),
+        solver.solve(_columns(solved, entries, which)),
+        strict=True,
+    ):
         theta[f][l] = one.theta
-        curves.judge(l, f, one.kkt, one.relative_gap, solver.tol)
-    curves.counts["solved"] += len(columns)
+        entries.note(l, f, one.kkt, one.relative_gap)
+    entries.settled["solved"] += len(which) * len(grid)
+    test = {f: np.sort(folds.test[f]) for f in which}
     order = {f: np.argsort(folds.test[f], kind="stable") for f in which}
 
     def use(chunk: Chunk, result: dict[int, tuple[int, FloatArray]]) -> None:
         for f, (first, values) in result.items():
-            place = order[f][first : first + len(values)]
-            pairs = folds.offsets[f] + place
-            labels = y[folds.test[f][place]]
-            curves.decide(slice(None), pairs, values.T, labels)
+            pairs = folds.offsets[f] + order[f][first : first + len(values)]
+            entries.decide(slice(None), pairs, values.T)
 
     solver.runner.each(_Predict(theta, test), use)
+
+
+def _columns(solved: list[Solved], entries: Entries, which: range) -> Iterator[Column]:
+    """One training problem for each fold and grid point."""
+    for f in which:
+        Cs = entries.task.grid.for_fold(entries.task.folds, f)
+        for one, C in zip(solved, Cs, strict=True):
+            yield _without(one, float(C), f)

@@ -1,0 +1,149 @@
+"""What was asked of ``cross_validate``, read and checked: rows for a kernel, or for features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import InputError
+from ..lowrank.options import Options
+from ..lowrank.passes.distributed import as_local
+from ..lowrank.rows.sources import open_source
+from ..lowrank.task import FeatureProblem, FeatureTask
+from ..problem import inputs
+from ..problem.folds import Folds
+from ..problem.grid import Grid, make_grid
+from ..problem.kernels import Kernel
+from ..problem.problem import Task
+from ..runtime.memory import available_memory, parse_bytes
+from ..runtime.threads import Workers
+from .run import AnyTask, KernelRows, Plan
+
+__all__ = ["FeatureRequest", "Given", "KernelRequest", "Request"]
+
+FOR_MORE_CLASSES = (
+    "approx takes two classes: for more, wrap exactcv.SVCCV(approx=...) in "
+    "sklearn.multiclass.OneVsOneClassifier or OneVsRestClassifier"
+)
+
+
+@dataclass(frozen=True)
+class Given:
+    """Data and settings as they were handed to ``cross_validate``; the kernel is checked."""
+
+    X: Any
+    y: Any
+    kernel: Kernel
+    Cs: Any
+    lambdas: Any
+    cv: Any
+    groups: Any
+    sample_weight: Any
+    class_weight: Any
+    random_state: Any
+    memory_limit: Any
+
+
+class Request(Protocol):
+    """Two classes, and the task that is to be run; ``task`` also tells gamma if it is known."""
+
+    @property
+    def classes(self) -> NDArray[Any]: ...
+
+    def task(self, plan: Plan, workers: Workers) -> tuple[AnyTask, float | None]: ...
+
+
+@dataclass(frozen=True)
+class KernelRequest:
+    """Rows whose kernel matrix fits into memory."""
+
+    data: inputs.Data
+    kernel: Kernel
+    folds: Folds
+    grid: Grid
+
+    @classmethod
+    def read(cls, given: Given, plan: Plan) -> KernelRequest:
+        """Read and check."""
+        weights = given.sample_weight, given.class_weight
+        data = inputs.read_data(given.X, given.y, given.kernel, *weights, given.memory_limit)
+        grid = make_grid(given.Cs, given.lambdas, len(data.y))
+        folds = inputs.check_folds(given.cv, data, given.groups, given.random_state)
+        plan.check_folds(folds)
+        return cls(data, given.kernel, folds, grid)
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        return self.data.classes
+
+    def task(self, plan: Plan, workers: Workers) -> tuple[Task, float | None]:
+        """Computes the kernel matrix."""
+        data = self.data
+        rows = KernelRows.of(data.X, self.kernel, plan, workers)
+        return plan.task(rows, data.y, data.weight, self.folds, self.grid), rows.gamma
+
+
+@dataclass(frozen=True)
+class FeatureRequest:
+    """Rows that are read in chunks, wherever they are."""
+
+    ready: FeatureTask
+    classes: NDArray[Any]
+
+    @classmethod
+    def read(
+        cls,
+        given: Given,
+        plan: Plan,
+        approx: str,
+        n_components: int,
+        options: Mapping[str, Any],
+    ) -> FeatureRequest:
+        """Read and check; ``options`` are the ``method_options`` of ``cross_validate``."""
+        chosen, seed = Options.read(options), _seed(given.random_state)
+        by_row = given.y, given.sample_weight, given.groups
+        source = open_source(
+            given.X, [name for name in by_row if isinstance(name, str)], chosen.chunk_rows
+        )
+        y, sample_weight, groups = (
+            source.column(one) if isinstance(one, str) else as_local(one) for one in by_row
+        )
+        labels, classes, signs = inputs.read_labels(y, source.n, FOR_MORE_CLASSES)
+        weight = inputs.read_weights(sample_weight, given.class_weight, signs, classes)
+        stand_in = np.broadcast_to(np.zeros(1), (source.n, 1))  # splitters need only its length
+        rows = inputs.Data(stand_in, signs, classes, labels, weight)
+        ready = FeatureTask(
+            problem=FeatureProblem(
+                source, signs, weight, given.kernel, approx, n_components, seed, plan.fit_intercept
+            ),
+            folds=inputs.check_folds(given.cv, rows, groups, given.random_state),
+            grid=make_grid(given.Cs, given.lambdas, source.n),
+            want_decision=plan.want_decision,
+            tol=plan.tol,
+            options=chosen,
+            budget=_budget(given.memory_limit),
+        )
+        return cls(ready, classes)
+
+    def task(self, plan: Plan, workers: Workers) -> tuple[FeatureTask, float | None]:
+        """The task as it was read; gamma is worked out with the features."""
+        return self.ready, None
+
+
+def _seed(random_state: Any) -> int:
+    from sklearn.utils import check_random_state
+
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise InputError(f"random_state cannot be used: {error}") from error
+
+
+def _budget(memory_limit: Any) -> int:
+    if memory_limit is not None:
+        return parse_bytes(memory_limit)
+    return (available_memory() or 4 * 10**9) // 2

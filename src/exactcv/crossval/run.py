@@ -1,0 +1,214 @@
+"""The one assembly line: a task in; entries, counts and a certificate out.
+
+    Plan (how) + KernelRows (of what) -> Task -> method -> ledger -> Ran -> result
+
+``cross_validate``, each pair of several classes, the drop-ins and the low-rank mode come through
+`run`; what they add is how they read their input and what they make of a `Ran`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any, Generic, TypeAlias, TypeVar, overload
+
+import numpy as np
+
+from ..algorithms import check_loss, check_output, check_support, get_method
+from ..exceptions import Interrupted, UnsupportedError
+from ..judge.certificate import Certificate
+from ..judge.ledger import Ledger
+from ..lowrank import method as lowrank
+from ..lowrank.entries import Entries
+from ..lowrank.task import FeatureTask
+from ..problem import checks
+from ..problem.differentiable import LOSS_BY_NAME
+from ..problem.folds import Folds
+from ..problem.grid import Grid
+from ..problem.kernels import Kernel, check_psd, kernel_matrix
+from ..problem.problem import Guests, Problem, Task
+from ..runtime.threads import Workers
+from ..types import FloatArray, IntArray
+
+__all__ = ["KernelRows", "Plan", "Ran", "run"]
+
+AnyTask: TypeAlias = Task | FeatureTask
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How folds are to be solved: one plan serves all gammas and all pairs of classes."""
+
+    method: str = "exact"
+    loss: str = "hinge"
+    fit_intercept: bool = True
+    want_decision: bool = True
+    tol: float = 1e-8
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        method: str,
+        loss: str,
+        fit_intercept: Any,
+        want_decision: bool,
+        tol: Any,
+        options: Mapping[str, Any] | None = None,
+    ) -> Plan:
+        """A plan whose parts exist and go together; the folds come later (`check_folds`)."""
+        get_method(method)
+        check_loss(method, loss)
+        check_output(method, loss, want_decision)
+        return cls(
+            method=method,
+            loss=loss,
+            fit_intercept=checks.check_flag("fit_intercept", fit_intercept),
+            want_decision=want_decision,
+            tol=checks.check_positive("tol", tol),
+            options=_method_options(method, options),
+        )
+
+    def check_folds(self, folds: Folds) -> None:
+        """Refuse folds that the method cannot do."""
+        check_support(self.method, folds, self.fit_intercept, self.loss)
+
+    def task(
+        self,
+        rows: KernelRows,
+        y: FloatArray,
+        weight: FloatArray,
+        folds: Folds,
+        grid: Grid,
+        guests: Guests | None = None,
+    ) -> Task:
+        """The task of these rows; y are labels +-1."""
+        support = get_method(self.method).support
+        problem = Problem(
+            K=rows.K,
+            y=y,
+            weight=weight,
+            loss=LOSS_BY_NAME[self.loss](y),
+            fit_intercept=self.fit_intercept,
+            psd=rows.psd,
+            penalty=support.penalty,
+            features=rows.X if support.penalty == "ridge" and rows.linear else None,
+        )
+        return Task(problem, folds, grid, self.want_decision, self.tol, self.options, guests)
+
+
+def _method_options(method: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options as the method wants them; most methods have none."""
+    check = getattr(get_method(method), "check_options", None)
+    if check is not None:
+        return dict(check(given or {}))
+    if given:
+        raise UnsupportedError(f"method={method!r} has no options; leave method_options out")
+    return {}
+
+
+@dataclass(frozen=True)
+class KernelRows:
+    """Rows as a method sees them: their kernel matrix, and what it was made of.
+
+    ``X`` are the features (None for a precomputed matrix), ``kernel`` has gamma as a number, and
+    ``psd`` says whether K is positive semidefinite as far as one can tell, or need not be.
+    """
+
+    K: FloatArray
+    X: FloatArray | None = None
+    kernel: Kernel = field(default_factory=lambda: Kernel("precomputed"))
+    psd: bool = True
+
+    @classmethod
+    def of(cls, X: FloatArray, kernel: Kernel, plan: Plan, workers: Workers) -> KernelRows:
+        """The kernel matrix of all rows; one that is not positive semidefinite is said aloud."""
+        workers.watch.say(f"kernel matrix, {len(X)} rows")
+        K, gamma = kernel_matrix(X, kernel, workers)
+        psd = get_method(plan.method).support.any_kernel or check_psd(K, kernel)
+        kernel = kernel if gamma is None else replace(kernel, gamma=gamma)
+        return cls(K, None if kernel.name == "precomputed" else X, kernel, psd)
+
+    @property
+    def linear(self) -> bool:
+        return self.kernel.name == "linear"
+
+    @property
+    def gamma(self) -> float | None:
+        return float(self.kernel.gamma) if self.kernel.uses_gamma else None
+
+    def part(self, rows: IntArray) -> KernelRows:
+        """Some of the rows; a copy of their part of the matrix."""
+        K = np.ascontiguousarray(self.K[np.ix_(rows, rows)])
+        return replace(self, K=K, X=None if self.X is None else self.X[rows])
+
+
+Book = TypeVar("Book", Ledger, Entries)
+
+
+@dataclass(frozen=True)
+class Ran(Generic[Book]):
+    """What a run left: its entries, what the method counted, and seconds by phase."""
+
+    task: AnyTask
+    ledger: Book
+    certificate: Certificate
+    stats: dict[str, Any]
+    timings: dict[str, float]
+
+
+@overload
+def run(task: Task, method: str, workers: Workers) -> Ran[Ledger]: ...
+@overload
+def run(task: FeatureTask, method: str, workers: Workers) -> Ran[Entries]: ...
+def run(task: AnyTask, method: str, workers: Workers) -> Any:
+    """Open a ledger, let the method fill it, and have the certificate written.
+
+    Ctrl-C becomes ``Interrupted``, whose ``partial`` is the `Ran` of what is complete (None if
+    nothing is).
+    """
+    start, ledger = perf_counter(), _open(task)
+    workers.watch.follow(ledger)
+    chosen: Any = lowrank.METHOD if isinstance(task, FeatureTask) else get_method(method)
+    try:
+        stats = dict(chosen.run(task, ledger, workers))
+    except KeyboardInterrupt as stop:
+        seconds = _by_phase(perf_counter() - start, {}, ledger, workers)
+        raise _interrupted(ledger, seconds) from stop
+    timings = _by_phase(perf_counter() - start, stats.pop("timings", {}), ledger, workers)
+    not_converged = int(stats.get("not_converged", 0))
+    certificate = replace(ledger.certificate(), not_converged=not_converged)
+    return Ran(task, ledger, certificate, stats, timings)
+
+
+def _open(task: AnyTask) -> Ledger | Entries:
+    return Entries(task) if isinstance(task, FeatureTask) else Ledger(task)
+
+
+def _by_phase(
+    seconds: float, by_method: dict[str, float], ledger: Ledger | Entries, workers: Workers
+) -> dict[str, float]:
+    """What the method timed itself; what it did not is counted as time for folds."""
+    judging = ledger.seconds / workers.n_threads
+    known = {"path": 0.0, **by_method}
+    rest = max(seconds - sum(known.values()) - judging, 0.0)
+    return {"folds": rest, **known, "certificate": judging}
+
+
+def _interrupted(ledger: Ledger | Entries, timings: dict[str, float]) -> Interrupted:
+    """What is complete, as a run of its own."""
+    points, folds = ledger.complete()
+    if not (len(points) and len(folds)):
+        return Interrupted("interrupted; no grid point and no fold is complete")
+    assert isinstance(ledger, Ledger)
+    what = f"{len(points)} of {len(ledger.task.grid)} grid points"
+    if len(folds) < len(ledger.task.folds):
+        what = f"{len(folds)} of {len(ledger.task.folds)} folds"
+    done = ledger.part(points, folds)
+    return Interrupted(
+        f"interrupted with {what} complete; they are in the `partial` of this exception (after a "
+        "traceback, in an interactive session: sys.last_value.partial)",
+        Ran(done.task, done, done.certificate(), {}, timings),
+    )

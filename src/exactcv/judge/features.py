@@ -1,0 +1,161 @@
+"""The judge of solutions in m dimensions: rows come in chunks, the figures are sums and maxima.
+
+    min over w, b   P = 1/2 ||w||^2 + sum_i B_i max(0, 1 - y_i u_i),        u_i = w'z_i + b
+
+A solution is theta = (w, b) and a coefficient c_i for every row.  Let c~ be the coefficients
+brought into their boxes, 0 <= y_i c~_i <= B_i, and v = sum_i c~_i z_i.  With r_i = y_i u_i - 1, and
+if sum c~ = 0, the objective of the dual problem at c~ is
+
+    D = P - 1/2 ||w - v||^2 - sum_i [B_i max(0, -r_i) + y_i c~_i r_i],
+
+where every bracket is nonnegative.  So P - D is a duality **gap** of theta, computed without
+cancellation, and ||w - w*|| <= sqrt(2 gap) since P is strongly convex.  Where the sum is not zero,
+coefficients of that much in all must still be moved, which changes D by no more than
+|sum c~| (2 + |b| + ||w|| max ||z||).
+
+**kkt** is the largest violation of the conditions, in units of decision values:
+
+- r_i = prox(r_i - tau_i y_i c_i), prox that of tau_i B_i max(0, -r), with
+  tau_i = max(||z_i|| max ||z||, 1 / B_i): what a wrong coefficient could change at most;
+- w = v: ||w - v|| max ||z||;
+- sum c~ = 0, relative to sum |c~|.
+
+A row whose coefficient is at the bound that goes with its side of the margin violates nothing, and
+its bracket is zero: all that it adds is in `side_sums`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from ..types import BoolArray, FloatArray
+
+__all__ = ["SideSums", "Tally", "figures", "side_sums", "tally"]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Sums and maxima over some rows at one theta; those of disjoint rows add up.
+
+    pull, total, taken : sum c~_i z_i, sum c~_i and sum |c~_i|.
+    loss, bracket : sums over the rows (see above).
+    stray : the largest ||z_i|| |c_i - c~_i|.
+    residual : the largest violation of a row.
+    """
+
+    pull: FloatArray
+    total: float
+    taken: float
+    loss: float
+    bracket: float = 0.0
+    stray: float = 0.0
+    residual: float = 0.0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.pull + other.pull,
+            self.total + other.total,
+            self.taken + other.taken,
+            self.loss + other.loss,
+            self.bracket + other.bracket,
+            max(self.stray, other.stray),
+            max(self.residual, other.residual),
+        )
+
+
+def tally(
+    Z: FloatArray,
+    y: FloatArray,
+    box: FloatArray,
+    coef: FloatArray,
+    theta: FloatArray,
+    widest: float,
+) -> Tally:
+    """Rows with whatever coefficients; ``widest`` is the largest ||z|| of all rows.
+
+    Examples
+    --------
+    >>> Z, y = np.array([[2.0], [-1.0]]), np.array([1.0, -1.0])
+    >>> theta, coef = np.array([2 / 3, -1 / 3]), np.array([2 / 9, -2 / 9])
+    >>> found = tally(Z, y, np.ones(2), coef, theta, 2.0)
+    >>> [round(figure, 12) for figure in figures([found], theta, 2.0)]
+    [0.0, 0.0, 0.222222222222]
+    """
+    r = y * (Z @ theta[:-1] + theta[-1]) - 1.0
+    length = np.sqrt(np.einsum("ij,ij->i", Z, Z))
+    size = np.clip(y * coef, 0.0, box)
+    inverse = np.divide(1.0, box, out=np.zeros_like(box), where=box > 0)
+    tau = np.maximum(length * widest, inverse)
+    inner = r - tau * y * coef
+    outer = inner - np.clip(inner, -tau * box, 0.0)
+    short = np.maximum(-r, 0.0)
+    return Tally(
+        pull=(y * size) @ Z,
+        total=float((y * size).sum()),
+        taken=float(size.sum()),
+        loss=float(box @ short),
+        bracket=float((box * short + size * r).sum()),
+        stray=float((length * np.abs(y * coef - size)).max(initial=0.0)),
+        residual=float(np.abs(r - outer).max(initial=0.0)),
+    )
+
+
+class SideSums(NamedTuple):
+    """Rows at the bound that goes with their side, for P solutions: sums of those with r < 0.
+
+    Weights stand for B_i: the figures of C_i = C w_i are C times these.
+    """
+
+    pull: FloatArray  # (P, m)
+    total: FloatArray  # (P,)
+    taken: FloatArray
+    loss: FloatArray
+
+    def tally(self, p: int, C: float) -> Tally:
+        """Those of solution p, whose boxes are C times the weights."""
+        sums = (C * float(part[p]) for part in (self.total, self.taken, self.loss))
+        return Tally(C * self.pull[p], *sums)
+
+    def __add__(self, other: SideSums) -> SideSums:  # type: ignore[override]
+        return SideSums(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+def side_sums(
+    Z: FloatArray, y: FloatArray, r: FloatArray, weight: FloatArray, low: BoolArray
+) -> SideSums:
+    """Sums over the rows ``low`` (rows, P), all with r < 0; r and weight are (rows, P) too."""
+    held = np.where(low, weight, 0.0)
+    signed = held * y[:, None]
+    return SideSums(
+        pull=signed.T @ Z,
+        total=signed.sum(axis=0),
+        taken=held.sum(axis=0),
+        loss=-np.einsum("ij,ij->j", held, r),
+    )
+
+
+def figures(
+    parts: list[Tally], theta: FloatArray, widest: float, fit_intercept: bool = True
+) -> tuple[float, float, float]:
+    """KKT violation, absolute duality gap and primal objective, from tallies of all rows."""
+    whole = reduce(lambda one, other: one + other, parts)
+    w, b = theta[:-1], float(theta[-1])
+    norm, apart = float(np.linalg.norm(w)), float(np.linalg.norm(w - whole.pull))
+    off = abs(whole.total) if fit_intercept else 0.0
+    moved = off * (2.0 + abs(b) + norm * widest)
+    gap = 0.5 * apart**2 + whole.bracket + moved
+    kkt = max(
+        whole.residual,
+        whole.stray * widest,
+        apart * widest,
+        off / whole.taken if off > 0 else 0.0,
+        0.0 if fit_intercept else abs(b),
+    )
+    primal = 0.5 * norm**2 + whole.loss
+    if not np.isfinite([kkt, gap, primal]).all():
+        return np.inf, np.inf, primal
+    return kkt, gap, primal

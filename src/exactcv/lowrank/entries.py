@@ -1,0 +1,121 @@
+"""What the low-rank mode found, entry by entry: a ledger for millions of rows.
+
+Unlike ``judge/ledger.py`` it keeps no figures of single folds, only the worst of each grid point,
+and its arrays may lie on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..judge.certificate import Certificate
+from ..judge.ledger import HOW
+from ..types import BoolArray, FloatArray, IntArray
+from .features import FeatureMap
+from .passes.local import scratch_array
+from .solver import Solved
+from .task import FeatureTask
+
+__all__ = ["Entries"]
+
+
+class Entries:
+    """Results of one cross-validation with features.
+
+    Attributes
+    ----------
+    coef : None
+        Of n numbers a grid point there would be too many; ``weights`` (L, m) takes its place.
+    weights, intercept, objective : (L, m), (L,), (L,)
+        The full-data solutions, and their objective in the papers' form.
+    feature_map : FeatureMap
+    wrong, decision : (L, T)
+        Along ``folds.pair_rows``; decision is None unless wanted.
+    kkt, gap : (L,)
+        The worst over the full data and all folds.
+    settled : dict
+        How many folds were settled how.
+    unresolved : list of (int, int)
+    escaped : int
+        Rows that had to be solved over all rows.
+    """
+
+    coef = None
+    weights: FloatArray
+    intercept: FloatArray
+    objective: FloatArray
+    feature_map: FeatureMap
+
+    def __init__(self, task: FeatureTask):
+        self.task = task
+        shape = len(task.grid), len(task.folds.pair_rows)
+        size = shape[0] * shape[1] * (9 if task.want_decision else 1)
+        on_disk, folder = size > task.budget // 4, task.options.folder
+        self.wrong: BoolArray = scratch_array(shape, bool, on_disk, folder)
+        self.decision: FloatArray | None = None
+        if task.want_decision:
+            self.decision = scratch_array(shape, float, on_disk, folder)
+        self.kkt, self.gap = np.zeros(shape[0]), np.zeros(shape[0])
+        self.settled = dict.fromkeys(HOW, 0)
+        self.unresolved: list[tuple[int, int]] = []
+        self.escaped = 0
+        self.seconds = 0.0  # judging takes place within the passes
+        self._at_bound = np.zeros(shape[0])
+
+    # ---- entries ------------------------------------------------------------------------------
+
+    def full(self, solved: list[Solved]) -> None:
+        """Enter the full-data solutions, in grid order."""
+        problem = self.task.problem
+        self.weights = np.array([one.theta[:-1] for one in solved])
+        self.intercept = np.array([one.theta[-1] for one in solved])
+        self.objective = np.array([one.primal for one in solved])
+        self.objective /= problem.n * self.task.grid.Cs
+        used = np.count_nonzero(problem.weight > 0)
+        self._at_bound = np.array([one.at_bound for one in solved]) / used
+        for l, one in enumerate(solved):
+            self.note(l, -1, one.kkt, one.relative_gap)
+
+    def note(self, l: int, fold: int, kkt: float, gap: float) -> None:
+        """Enter the judge's figures of one solution."""
+        self.kkt[l], self.gap[l] = max(self.kkt[l], kkt), max(self.gap[l], gap)
+        if not (kkt <= self.task.tol and gap <= self.task.tol):
+            self.unresolved.append((l, fold))
+
+    def decide(self, l: Any, pairs: Any, values: FloatArray) -> None:
+        """Enter decision values and what the target makes of them."""
+        problem, rows = self.task.problem, self.task.folds.pair_rows[pairs]
+        self.wrong[l, pairs] = problem.target.wrong(problem.y[rows], values)
+        if self.decision is not None:
+            self.decision[l, pairs] = values
+
+    def count(self, how: Iterable[int]) -> None:
+        """Add to ``settled``, in the order of ``HOW``."""
+        for name, count in zip(HOW, how, strict=True):
+            self.settled[name] += int(count)
+
+    # ---- what came out ------------------------------------------------------------------------
+
+    def fraction(self) -> float:
+        """Nothing is settled for good before the last pass."""
+        return 0.0
+
+    def counts(self) -> dict[str, int]:
+        """How many (grid point, fold) slots were settled how."""
+        return self.settled
+
+    def at_bound(self) -> FloatArray:
+        """Share of the rows with some weight whose coefficient is at its bound."""
+        return self._at_bound
+
+    def certificate(self) -> Certificate:
+        """The worst figures of each grid point."""
+        return Certificate(self.kkt, self.gap, not self.unresolved, self.unresolved, self.task.tol)
+
+    def complete(self) -> tuple[IntArray, IntArray]:
+        """Nothing is complete before all passes are."""
+        nothing = np.zeros(0, dtype=np.intp)
+        return nothing, nothing

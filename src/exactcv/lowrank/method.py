@@ -1,0 +1,220 @@
+"""The low-rank mode as a method: features, path, folds.
+
+1. ``solver.py`` finds the full-data solutions, a few passes over the rows for the whole grid.
+2. Leave-one-out (``left_out.py``): ``verdict.py`` settles most labels by proof in one pass,
+   ``small/leave_out.py`` solves the rest near the full-data solution.  What even that cannot settle
+   is solved over all rows, as are the folds of any other scheme, from the full-data solution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..exceptions import InputError, UnsupportedError
+from ..problem.grid import Grid
+from ..problem.kernels import Kernel, gamma_value
+from ..runtime.memory import readable
+from ..runtime.threads import Workers
+from .entries import Entries
+from .features import FeatureMap, features_of, make_feature_map
+from .left_out import leave_folds_out, leave_one_out
+from .passes.distributed import DaskRows, DaskRunner, active_client
+from .passes.local import LocalRunner
+from .rows.sampling import smallest_keys
+from .rows.sources import ArrayRows
+from .small.reduced import FREE
+from .solver import LARGEST, Room, Runner, Sample, Solved, Solver
+from .task import FeatureTask
+from .verdict import Farthest, Spread
+
+__all__ = ["METHOD", "LowRank"]
+
+# gamma="median" and "scale" are worked out on at most so many rows.
+GAMMA_ROWS = 2000
+# Rows whose features stay in memory, for first guesses and for counting.
+SAMPLE_ROWS = 20_000
+
+
+class LowRank:
+    """Exact cross-validation of a linear SVM on features, in few passes over the rows."""
+
+    def run(self, task: FeatureTask, entries: Entries, workers: Workers) -> dict[str, Any]:
+        """Fill the entries; returns what was counted, ``timings`` among it."""
+        start = perf_counter()
+        workers.watch.say(f"features, {task.problem.n} rows")
+        fmap, sample = _features(task)
+        entries.feature_map = fmap
+        store = task.options.store_for(task.problem.n, fmap.n_components, task.budget)
+        runner = _runner(task, fmap, workers, store)
+        spread = _spread(runner, sample, task.problem.fit_intercept)
+        timings = {"kernel": perf_counter() - start}
+        solver = _solver(task, runner, sample, spread, workers)
+        workers.watch.say(f"path, {len(task.grid)} grid points")
+        before = perf_counter()
+        solved = _path(solver, task.grid)
+        entries.full(solved)
+        timings["path"] = perf_counter() - before
+        workers.watch.say("folds")
+        before = perf_counter()
+        if task.folds.leave_one_out:
+            # Rows that wait may take a sixteenth of the memory.
+            most = max(1, task.budget // (16 * 8 * fmap.n_components))
+            leave_one_out(solver, solved, spread, entries, most)
+        else:
+            leave_folds_out(solver, solved, entries)
+        timings["folds"] = perf_counter() - before
+        return _stats(solver, solved, entries, store) | {"timings": timings}
+
+
+def _stats(solver: Solver, solved: list[Solved], entries: Entries, store: str) -> dict[str, Any]:
+    """What it took.
+
+    ``escaped`` counts rows that had to be solved over all rows; ``free`` the rows on the margin.
+    """
+    runner = solver.runner
+    stats = {
+        "passes": solver.passes,
+        "steps": solver.steps,
+        "escaped": entries.escaped,
+        "free": [int((one.state == FREE).sum()) for one in solved],
+        "features": store,
+    }
+    if isinstance(runner, DaskRunner):
+        stats |= {"bytes_sent": runner.bytes_sent, "bytes_received": runner.bytes_received}
+    return stats
+
+
+# --- features and rows ----------------------------------------------------------------------------
+
+
+def _features(task: FeatureTask) -> tuple[FeatureMap, Sample]:
+    """The fitted map, and a sample of rows with their features.
+
+    Rows of weight zero are in neither: keys go by the place among the others, so that these are
+    drawn as if they were alone.
+    """
+    problem, kernel = task.problem, task.problem.kernel
+    approx, m = problem.approx, problem.n_components
+    used = np.flatnonzero(problem.weight > 0)
+    if approx == "nystroem" and m > len(used):
+        which = "" if len(used) == problem.n else " with positive weight"
+        raise InputError(
+            f"n_components={m} is more than the {len(used)} rows{which}: Nystroem takes its "
+            "landmarks from them; use at most that many, or approx=None"
+        )
+    rows = used[smallest_keys(len(used), _sample_size(task, len(used)), problem.seed)]
+    # All rows count for gamma, and in the order of the data: so few rows give the value of the
+    # exact kernel.
+    few = np.sort(smallest_keys(problem.n, min(GAMMA_ROWS, problem.n), problem.seed))
+    # All at once, for it may be a pass over a file.
+    taken = problem.source.take(np.concatenate([rows, few]))
+    X = taken[: len(rows)]
+    if kernel.uses_gamma:
+        kernel = replace(kernel, gamma=_gamma(taken[len(rows) :], kernel))
+    landmarks = X[:m] if approx == "nystroem" else None
+    fmap = make_feature_map(approx, kernel, m, landmarks, problem.source.p, problem.seed)
+    Z = features_of(fmap, X, task.options.dtype).astype(np.float64, copy=False)
+    return fmap, Sample(rows, Z, problem.y[rows], problem.weight[rows])
+
+
+def _sample_size(task: FeatureTask, n: int) -> int:
+    """How many of n rows the sample has: what a quarter of the memory holds, at most.
+
+    Refuses n_components if not even the least fits: two rows of the sample a dimension, a chunk
+    (features take twice their size while they are made) and a few matrices of m x m.
+    """
+    source, m = task.problem.source, task.problem.n_components
+    least = min(n, max(GAMMA_ROWS, 2 * m))
+    chunk = min(int(np.diff(source.bounds).max()), task.options.chunk_rows)
+    need = 8 * m * (2 * least + 2 * chunk + 4 * m + source.p)
+    if need > task.budget:
+        raise InputError(
+            f"n_components={m} needs at least {readable(need)} of memory, but the limit is "
+            f"{readable(task.budget)} (memory_limit, or half of what is free); use fewer components"
+        )
+    wanted = max(SAMPLE_ROWS, 2 * task.options.target(m))
+    return min(n, wanted, max(least, task.budget // (4 * 2 * 8 * m)))
+
+
+def _gamma(X: Any, kernel: Kernel) -> float:
+    gamma = gamma_value(X.toarray() if sparse.issparse(X) else X, kernel)
+    assert gamma is not None
+    return gamma
+
+
+def _runner(task: FeatureTask, fmap: FeatureMap, workers: Workers, store: str) -> Runner:
+    """Passes run where the rows are, or where the user has opened a cluster."""
+    problem, options = task.problem, task.options
+    rows = problem.source, problem.y, problem.weight
+    client = active_client() if options.cluster else None
+    if isinstance(rows[0], DaskRows) or (client and isinstance(rows[0], ArrayRows)):
+        if store == "spill":
+            raise UnsupportedError(
+                "method_options['features']='spill' keeps features on the disk of this process; "
+                "with Dask use 'memory' (workers spill by themselves) or 'recompute'"
+            )
+        return DaskRunner(*rows, fmap, store, options.dtype, options.chunk_rows, client)
+    return LocalRunner(*rows, fmap, workers, store, options.dtype, options.folder)
+
+
+def _spread(runner: Runner, sample: Sample, fit_intercept: bool) -> Spread:
+    centre = sample.Z.mean(axis=0) if fit_intercept else np.zeros(sample.Z.shape[1])
+    spread = Spread(centre, 0.0, fit_intercept)
+    return Spread(centre, max(runner.map(Farthest(spread))), fit_intercept)
+
+
+# --- the path -----------------------------------------------------------------------------------
+
+
+def _path(solver: Solver, grid: Grid) -> list[Solved]:
+    """Full-data solutions in grid order."""
+    order = np.argsort(grid.Cs, kind="stable")
+    found = solver.path(grid.Cs[order])
+    return [found[rank] for rank in np.argsort(order)]
+
+
+def _solver(
+    task: FeatureTask, runner: Runner, sample: Sample, spread: Spread, workers: Workers
+) -> Solver:
+    y, weight, m = task.problem.y, task.problem.weight, sample.Z.shape[1]
+    mass = np.array([weight[y < 0].sum(), weight[y > 0].sum()])
+    left_out = task.folds.left_out
+    if not task.folds.leave_one_out:
+        left_out = [np.sort(rows) for rows in left_out]
+    return Solver(
+        runner,
+        sample,
+        left_out,
+        task.problem.fit_intercept,
+        task.tol,
+        workers,
+        mass,
+        spread.largest,
+        _room(task, m),
+        task.problem.seed,
+    )
+
+
+def _room(task: FeatureTask, m: int) -> Room:
+    """How many rows small problems may have.
+
+    Rows near margins may take an eighth of the memory while columns are solved, and a quarter with
+    the solutions of the grid, which hold them twice.
+    """
+    target = task.options.target(m)
+    capacity = task.budget // (8 * 8 * m)
+    return Room(
+        target=target,
+        least=target if task.options.target_rows is not None else min(1000, target),
+        largest=min(LARGEST, max(target, task.budget // (4 * 2 * 8 * m * len(task.grid)))),
+        most=max(target, min(100 * target, capacity)),
+        capacity=capacity,
+    )
+
+
+METHOD = LowRank()

@@ -1,0 +1,96 @@
+"""The judge of solutions in m dimensions: chunks merge, and what is wrong is noticed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from exactcv.crossval.run import KernelRows, Plan, run
+from exactcv.judge.features import figures, side_sums, tally
+from exactcv.problem.folds import Folds
+from exactcv.problem.grid import make_grid
+from exactcv.runtime.threads import Workers
+
+EPSILON = float(np.finfo(float).eps)
+
+
+def solved(C: float, fit_intercept: bool = True) -> tuple[np.ndarray, ...]:
+    """Rows, labels, coefficients and theta of an SVM on its own features."""
+    rng = np.random.default_rng(3)
+    y = np.tile([-1.0, 1.0], 30)
+    Z = rng.normal(size=(60, 4)) + 0.4 * y[:, None]
+    task = Plan(fit_intercept=fit_intercept).task(
+        KernelRows(Z @ Z.T), y, np.ones(60), Folds(60, (), ()), make_grid([C], None, 60)
+    )
+    with Workers(1) as workers:
+        ledger = run(task, "exact", workers).ledger
+    coef = ledger.coef[0]
+    return Z, y, coef, np.append(coef @ Z, ledger.intercept[0])
+
+
+def judged(Z, y, coef, theta, C, chunks=1, fit_intercept=True) -> np.ndarray:
+    widest = float(np.linalg.norm(Z, axis=1).max())
+    rows = np.array_split(np.arange(len(y)), chunks)
+    parts = [tally(Z[k], y[k], np.full(len(k), C), coef[k], theta, widest) for k in rows]
+    return np.array(figures(parts, theta, widest, fit_intercept))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+def test_a_solution_passes_in_chunks_of_any_size(C: float, fit_intercept: bool) -> None:
+    Z, y, coef, theta = solved(C, fit_intercept)
+    # Sums of n products of the size of the coefficients.
+    limit = 1e3 * EPSILON * (1.0 + 60 * C * (Z**2).sum(axis=1).max())
+    whole = judged(Z, y, coef, theta, C, 1, fit_intercept)
+    assert whole[0] <= limit and whole[1] <= limit * whole[2]
+    for chunks in (2, 7, 60):
+        part = judged(Z, y, coef, theta, C, chunks, fit_intercept)
+        assert np.abs(part - whole).max() <= limit * max(1.0, whole[2])
+
+
+def test_rows_at_the_bound_of_their_side_add_sums_only() -> None:
+    Z, y, coef, theta = solved(1.0)
+    r = y * (Z @ theta[:-1] + theta[-1]) - 1.0
+    far = np.abs(r) > 0.1
+    widest = float(np.linalg.norm(Z, axis=1).max())
+    near = tally(Z[~far], y[~far], np.ones((~far).sum()), coef[~far], theta, widest)
+    low = far & (r < 0)
+    rest = side_sums(Z, y, r[:, None], np.ones((60, 1)), low[:, None]).tally(0, 1.0)
+    split = np.array(figures([near, rest], theta, widest))
+    assert split == pytest.approx(judged(Z, y, coef, theta, 1.0), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("part", ["weight", "intercept", "coefficient", "sign", "sum"])
+def test_what_is_wrong_is_noticed(part: str) -> None:
+    Z, y, coef, theta = solved(1.0)
+    free = np.flatnonzero((np.abs(coef) > 1e-3) & (np.abs(coef) < 1.0 - 1e-3))
+    coef, theta = coef.copy(), theta.copy()
+    if part == "weight":
+        theta[0] += 1e-4
+    elif part == "intercept":
+        theta[-1] += 1e-4
+    elif part == "coefficient":
+        coef[free[0]] += 1e-4
+        coef[free[1]] -= 1e-4
+    elif part == "sign":
+        coef[np.flatnonzero(coef == 0)[0]] = 1e-4 * -y[np.flatnonzero(coef == 0)[0]]
+    else:
+        coef[free[0]] += 1e-4
+    kkt, _, _ = judged(Z, y, coef, theta, 1.0)
+    assert kkt > 1e-6
+
+
+def test_the_gap_bounds_the_distance_from_the_solution() -> None:
+    Z, y, coef, theta = solved(1.0)
+    rng = np.random.default_rng(0)
+    for size in (1e-1, 1e-3, 1e-5):
+        moved = theta + size * rng.normal(size=len(theta))
+        _, gap, _ = judged(Z, y, coef, moved, 1.0)
+        assert np.linalg.norm(moved[:-1] - theta[:-1]) <= np.sqrt(2.0 * gap) * (1.0 + 1e-9)
+
+
+def test_what_is_not_finite_never_passes() -> None:
+    Z, y, coef, theta = solved(1.0)
+    coef = coef.copy()
+    coef[0] = np.nan
+    assert np.isinf(judged(Z, y, coef, theta, 1.0)[:2]).all()
