@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +19,20 @@ from .._core._active_set import ActiveSet, Status
 from ..problem.problem import Problem
 from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
-from .smo import solve, solve_hinge
+from .rough import WorkingSets
+from .smo import solve_hinge
 
 __all__ = ["Point", "StateArray", "Tracker", "full_path", "initial_states"]
 
 StateArray = NDArray[np.int8]
 
-# Where block steps fail, SMO stops at this violation or after this many steps a row.
-ROUGH = 1e-4
+# Block steps are given up at once if more rows violate their state than this share of the free
+# rows: at first, and after working-set steps.
+QUICK = 0.25
+CLOSE = 0.5
+FEW = 10
+# Violations at which working-set steps stop for a try at block steps; so many steps a row each.
+ROUGH = (0.1, 1e-2, 1e-3, 1e-4)
 ROUGH_STEPS = 20
 
 
@@ -51,7 +58,7 @@ class Tracker:
     """
 
     def __init__(self, problem: Problem, cancel: NDArray[np.int32], tol: float = 1e-8):
-        levels = problem.loss.coefficient_levels(problem.weight)
+        self._levels = levels = problem.loss.coefficient_levels(problem.weight)
         self.problem = problem
         self.solves = 0
         self._cancel, self._tol = cancel, min(tolerances.REFIT, tolerances.POLISH * tol)
@@ -64,11 +71,12 @@ class Tracker:
         """
         if C > point.C and self._settled(point, guess):
             return replace(point, C=C)
-        new, status = self._solve(point, C, guess)
-        left_out = new.state < 0
-        for another_way in (self._in_smaller_steps, self._from_working_sets, self._monotone):
-            if status == Status.STALLED:
-                new, status = another_way(point, C, left_out)
+        free = np.count_nonzero(at_knot(point.state if guess is None else guess))
+        new, status = self._solve(point, C, guess, crowd=QUICK * free + FEW)
+        if status == Status.STALLED:
+            new, status = self._from_working_sets(point, C, new.state < 0)
+        if status == Status.STALLED:
+            new, status = self._solve(new, C, monotone=True)
         return new if status == Status.CONVERGED else self.slow_but_sure(new)
 
     def _settled(self, point: Point, guess: StateArray | None) -> bool:
@@ -87,46 +95,34 @@ class Tracker:
         new, status = self._solve(fresh, point.C, monotone=True, residual=0.0)
         return new if status == Status.CONVERGED else self.slow_but_sure(new)
 
-    # Block steps that go round in circles start again from nearer by, or go down step by step.
-
-    def _in_smaller_steps(
-        self, point: Point, C: float, left_out: NDArray[np.bool_]
-    ) -> tuple[Point, int]:
-        new, status = _without(point, left_out), int(Status.STALLED)
-        for n_steps in (2, 4) if C != point.C else ():
-            new, status = _without(point, left_out), int(Status.CONVERGED)
-            for step in np.geomspace(point.C, C, n_steps + 1)[1:]:
-                new, status = self._solve(new, float(step))
-                if status != Status.CONVERGED:
-                    break
-            else:
-                break
-        return new, status
-
     def _from_working_sets(
         self, point: Point, C: float, left_out: NDArray[np.bool_]
     ) -> tuple[Point, int]:
-        """A rough solution by SMO, which costs no linear solves, has nearly the right states."""
-        problem = self.problem
-        if problem.loss.n_knots != 1:
-            return _without(point, left_out), int(Status.STALLED)
-        rough = solve(
-            problem.K,
-            problem.loss,
-            C * problem.weight,
-            np.flatnonzero(~left_out),
-            fit_intercept=problem.fit_intercept,
-            tol=ROUGH,
-            max_iter=ROUGH_STEPS * problem.n,
-            cancel=self._cancel,
-            polish=False,
-        )
-        state = states_of(problem, C, rough.coef)
-        near = Point(C, state, rough.coef, problem.K @ rough.coef, rough.intercept)
-        return self._solve(_without(near, left_out), C)
+        """A rough solution by working-set steps, which cost no linear solves; then block steps."""
+        new = self._feasible(point, C, left_out)
+        n, spent, status = self.problem.n, 0.0, int(Status.STALLED)
+        for eps in ROUGH:
+            done, _ = self._working_sets.run(C, new.state, new.coef, new.h, eps, ROUGH_STEPS * n)
+            spent += done * n
+            free = int(np.count_nonzero(at_knot(new.state)))
+            if eps > ROUGH[-1] and spent < _block_cost(free, n):
+                continue
+            solved, status = self._solve(new, C, crowd=CLOSE * free + FEW)
+            if status != Status.STALLED:
+                return solved, status
+        return new, status
 
-    def _monotone(self, point: Point, C: float, left_out: NDArray[np.bool_]) -> tuple[Point, int]:
-        return self._solve(_without(point, left_out), C, monotone=True)
+    def _feasible(self, point: Point, C: float, left_out: NDArray[np.bool_]) -> Point:
+        """A feasible point near the given one, scaled to C."""
+        ratio = C / point.C
+        new = Point(C, np.where(left_out, np.int8(-1), point.state), point.coef * ratio,
+                    point.h * ratio, point.b)
+        self._solver.make_feasible(C, new.state, new.coef, new.h, new.b)
+        return new
+
+    @cached_property
+    def _working_sets(self) -> WorkingSets:
+        return WorkingSets(self.problem, self._levels, self._cancel)
 
     def _solve(
         self,
@@ -135,13 +131,16 @@ class Tracker:
         guess: StateArray | None = None,
         monotone: bool = False,
         residual: float = 1e-11,
+        crowd: float = np.inf,
     ) -> tuple[Point, int]:
         if self._cancel[0]:
             raise Cancelled
         ratio = C / point.C
         state = (point.state if guess is None else guess).copy()
         coef, h = point.coef * ratio, point.h * ratio
-        b, status, solves = self._solver.solve(C, state, coef, h, point.b, monotone, residual)
+        b, status, solves = self._solver.solve(
+            C, state, coef, h, point.b, monotone, residual, crowd
+        )
         self.solves += solves
         return Point(C, state, coef, h, b), status
 
@@ -156,9 +155,9 @@ class Tracker:
         return Point(point.C, state, solution.coef, h, solution.intercept, fallback=True)
 
 
-def _without(point: Point, left_out: NDArray[np.bool_]) -> Point:
-    """The same point for fewer rows."""
-    return replace(point, state=np.where(left_out, np.int8(-1), point.state))
+def _block_cost(free: int, n: int) -> float:
+    """What a handful of block steps costs, in units of one row in one working-set step."""
+    return free**3 / 75 + 4.0 * free * (free + 0.25 * n)
 
 
 def at_knot(state: StateArray) -> NDArray[np.bool_]:

@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..types import FloatArray, IntArray
 from .folds import Folds
@@ -97,6 +98,17 @@ class Problem:
     @cached_property
     def diagonal(self) -> FloatArray:
         return np.ascontiguousarray(np.diagonal(self.K))
+
+    @cached_property
+    def K_single(self) -> tuple[NDArray[np.float32], float]:
+        """K in single precision, divided by its largest diagonal entry, and that entry.
+
+        For rough solutions; made when first asked for, and then kept.
+        """
+        scale = float(self.diagonal.max()) or 1.0
+        single = np.empty(self.K.shape, dtype=np.float32)
+        np.divide(self.K, scale, out=single, casting="same_kind")
+        return single, scale
 
 
 @dataclass(frozen=True)
