@@ -63,7 +63,7 @@ class Exact:
     def path(self, task: Task, ledger: Ledger, tracker: Tracker) -> list[Point]:
         """Full-data solutions along rising C, entered in the ledger."""
         order = rising(task.grid.Cs)
-        points = list(full_path(task.problem, task.grid.Cs[order], tracker))
+        points = full_path(task.problem, task.grid.Cs[order], tracker)
         coef = np.array([point.coef for point in points])
         good = ledger.full(order, coef, within=tolerances.POLISH * task.tol)
         for step in np.flatnonzero(~good):

@@ -9,7 +9,7 @@ from .. import tolerances
 from ..judge import ledger as entries
 from ..judge.ledger import Ledger
 from ..problem.problem import Task
-from .path import Point, StateArray, Tracker, rising, states_of
+from .path import Point, StateArray, Tracker, follow, rising, states_of
 
 __all__ = ["solve_fold"]
 
@@ -25,14 +25,17 @@ def solve_fold(
     order = rising(task.grid.Cs)
     tracker = Tracker(problem, cancel, task.tol)
     out = task.folds.left_out[fold]
-    coef = np.empty((len(order), problem.n))
-    fallback = np.zeros(len(order), dtype=bool)
-    point, last = full[0], full[0].state
-    for step, l in enumerate(order):
-        guess = _guess(point.state, last, full[step].state)
-        guess[out] = -1
-        point = tracker.move(point, float(Cs[l]), guess)
-        last = full[step].state
+
+    def guess(step: int, point: Point) -> StateArray:
+        """Rows that agreed with the full data at the last C are expected to do so at this one."""
+        last = full[max(step - 1, 0)].state
+        state = np.where(point.state == last, full[step].state, point.state)
+        state[out] = -1
+        return state
+
+    points = follow(tracker, full[0], Cs[order], guess)
+    coef, fallback = np.empty((len(order), problem.n)), np.zeros(len(order), dtype=bool)
+    for l, point in zip(order, points, strict=True):
         coef[l], fallback[l] = point.coef, point.fallback
     grid = np.arange(len(order))
     folds = np.full(len(order), fold)
@@ -41,11 +44,6 @@ def solve_fold(
         _again(task, ledger, tracker, fold, int(l), coef[l])
     ledger.how[grid[fallback], fold] = entries.FALLBACK
     return tracker.solves
-
-
-def _guess(state: StateArray, last: StateArray, now: StateArray) -> StateArray:
-    """Rows that agreed with the full data at the last C are expected to do so at this one."""
-    return np.where(state == last, now, state)
 
 
 def _again(

@@ -1,13 +1,21 @@
 """The solution along C, for the full data or for one training set.
 
 Piecewise-linear losses have piecewise-linear solution paths: from one C to the next most rows stay
-where they are (on a segment of their loss, or at a knot).  So each problem starts from the states
-of the last one and needs a few small linear solves (``_core/_active_set.pyx``).
+where they are (on a segment of their loss, or at a knot).  So each problem starts from the one
+before.  How it goes on depends on what is met:
+
+1. *Block steps* (``_core/_active_set.pyx``) from the states of the last problem, if few rows violate
+   them: a few small linear solves.
+2. Else *working-set steps* (``rough.py``) until the states are nearly right, and then
+3. block steps again, with a Cholesky factor of the free rows; or, where they are many and their
+   kernel is well conditioned, *conjugate gradients* (``columns.py``), put off until there are
+   several C to be solved at once.
+4. If these fail: the monotone active set, and in the end the solver that ``refit`` uses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,26 +27,38 @@ from .._core._active_set import ActiveSet, Status
 from ..problem.problem import Problem
 from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
+from .columns import Columns, solve_columns
 from .rough import WorkingSets
 from .smo import solve_hinge
 
-__all__ = ["Point", "StateArray", "Tracker", "full_path", "initial_states"]
+__all__ = ["Point", "StateArray", "Tracker", "follow", "full_path", "initial_states"]
 
 StateArray = NDArray[np.int8]
 
-# Block steps are given up at once if more rows violate their state than this share of the free
-# rows: at first, and after working-set steps.
-QUICK = 0.25
-CLOSE = 0.5
-FEW = 10
+# Block steps are given up at once if more rows violate their states than this, or than this share
+# of the free rows, whichever is more.  The number is for steps that are cheap: no dearer than CHEAP
+# working-set steps.
+CROWD = 100
+CROWD_SHARE = 0.05
+CHEAP = 500
+# The same after working-set steps.
+NEAR = 10
+NEAR_SHARE = 0.5
 # Violations at which working-set steps stop for a try at block steps; so many steps a row each.
 ROUGH = (0.1, 1e-2, 1e-3, 1e-4)
 ROUGH_STEPS = 20
+# Rows at a bound are carried along with C if they are more than this share of the free ones.
+BOUND_SHARE = 0.5
+# Conjugate gradients are for at least so many free rows.
+MANY = 400
 
 
 @dataclass
 class Point:
-    """One solved problem: states (see ``_active_set.pyx``), c, h = K c, and how it was found."""
+    """One solved problem: states (see ``_active_set.pyx``), c, h = K c, and how it was found.
+
+    ``rough``: it is not solved yet, but the states are nearly right.
+    """
 
     C: float
     state: StateArray
@@ -46,6 +66,7 @@ class Point:
     h: FloatArray
     b: float
     fallback: bool = False
+    rough: bool = False
 
 
 class Tracker:
@@ -62,6 +83,7 @@ class Tracker:
         self.problem = problem
         self.solves = 0
         self._cancel, self._tol = cancel, min(tolerances.REFIT, tolerances.POLISH * tol)
+        self._residual = max(0.2 * tolerances.POLISH * tol, 1e-11)
         self._solver = ActiveSet(problem.K, problem.loss.knots, levels, problem.fit_intercept)
 
     def move(self, point: Point, C: float, guess: StateArray | None = None) -> Point:
@@ -69,15 +91,46 @@ class Tracker:
 
         ``guess`` holds the states to try first; by default those of ``point``.
         """
-        if C > point.C and self._settled(point, guess):
+        return self.finish([self.approach(point, C, guess)])[0]
+
+    def approach(self, point: Point, C: float, guess: StateArray | None = None) -> Point:
+        """The same, but perhaps only roughly: see `finish`."""
+        if C > point.C and not point.rough and self._settled(point, guess):
             return replace(point, C=C)
-        free = np.count_nonzero(at_knot(point.state if guess is None else guess))
-        new, status = self._solve(point, C, guess, crowd=QUICK * free + FEW)
+        state = point.state if guess is None else guess
+        new, status = replace(point, state=state), int(Status.STALLED)
+        if not point.rough:
+            new, status = self._solve(new, C, crowd=self._crowd(state))
         if status == Status.STALLED:
-            new, status = self._from_working_sets(point, C, new.state < 0)
+            new, status = self._from_working_sets(point, C, state < 0)
+        return new if new.rough else self._in_any_case(new, status)
+
+    def finish(self, points: Sequence[Point]) -> list[Point]:
+        """Solve what is rough among the points of one training set, all at once."""
+        out = list(points)
+        which = [k for k, point in enumerate(points) if point.rough]
+        if not which:
+            return out
+        fields = ("C", "state", "coef", "h", "b")
+        columns = Columns(*(np.array([getattr(points[k], f) for k in which]) for f in fields))
+        solved = solve_columns(self.problem, self._levels, columns, self._residual, self._cancel)
+        for j, k in enumerate(which):
+            C, b = float(columns.C[j]), float(columns.b[j])
+            out[k] = Point(C, columns.state[j], columns.coef[j], columns.h[j], b)
+            if not solved[j]:
+                out[k] = self._in_any_case(*self._solve(replace(points[k], rough=False), C))
+        return out
+
+    def _crowd(self, state: StateArray) -> float:
+        """How many violators are few enough for block steps from afar."""
+        free, n = int(np.count_nonzero(at_knot(state))), self.problem.n
+        return max(CROWD if _block_cost(free, n) <= CHEAP * n else 0, CROWD_SHARE * free)
+
+    def _in_any_case(self, point: Point, status: int) -> Point:
+        """What block steps have not solved."""
         if status == Status.STALLED:
-            new, status = self._solve(new, C, monotone=True)
-        return new if status == Status.CONVERGED else self.slow_but_sure(new)
+            point, status = self._solve(point, point.C, monotone=True)
+        return point if status == Status.CONVERGED else self.slow_but_sure(point)
 
     def _settled(self, point: Point, guess: StateArray | None) -> bool:
         """Is this the solution for every larger C too?
@@ -87,7 +140,7 @@ class Tracker:
         """
         if guess is not None and ((guess < 0) & (point.state >= 0)).any():
             return False
-        return not point.coef[~at_knot(point.state)].any()
+        return not at_bound(point).any()
 
     def polish(self, point: Point) -> Point:
         """Solve again from h computed afresh: updates lose digits when C is large."""
@@ -98,25 +151,36 @@ class Tracker:
     def _from_working_sets(
         self, point: Point, C: float, left_out: NDArray[np.bool_]
     ) -> tuple[Point, int]:
-        """A rough solution by working-set steps, which cost no linear solves; then block steps."""
+        """Working-set steps, which cost no linear solves, until block steps are worth a try.
+
+        The point that comes back is rough if conjugate gradients are to finish it.
+        """
         new = self._feasible(point, C, left_out)
         n, spent, status = self.problem.n, 0.0, int(Status.STALLED)
         for eps in ROUGH:
             done, _ = self._working_sets.run(C, new.state, new.coef, new.h, eps, ROUGH_STEPS * n)
             spent += done * n
             free = int(np.count_nonzero(at_knot(new.state)))
+            if eps <= ROUGH[2] and _well_conditioned(free, done):
+                return replace(new, rough=True), status
             if eps > ROUGH[-1] and spent < _block_cost(free, n):
                 continue
-            solved, status = self._solve(new, C, crowd=CLOSE * free + FEW)
+            solved, status = self._solve(new, C, crowd=max(NEAR, NEAR_SHARE * free))
             if status != Status.STALLED:
                 return solved, status
         return new, status
 
     def _feasible(self, point: Point, C: float, left_out: NDArray[np.bool_]) -> Point:
-        """A feasible point near the given one, scaled to C."""
-        ratio = C / point.C
-        new = Point(C, np.where(left_out, np.int8(-1), point.state), point.coef * ratio,
-                    point.h * ratio, point.b)
+        """A feasible point near the given one, which is near the solution at C too.
+
+        Where most rows are at a bound, all coefficients grow with C; where most are free, they
+        hardly change.
+        """
+        free = np.count_nonzero(at_knot(point.state))
+        many = np.count_nonzero(at_bound(point)) > BOUND_SHARE * free
+        ratio = C / point.C if many or C < point.C else 1.0
+        state = np.where(left_out, np.int8(-1), point.state)
+        new = Point(C, state, point.coef * ratio, point.h * ratio, point.b)
         self._solver.make_feasible(C, new.state, new.coef, new.h, new.b)
         return new
 
@@ -155,6 +219,15 @@ class Tracker:
         return Point(point.C, state, solution.coef, h, solution.intercept, fallback=True)
 
 
+def _well_conditioned(free: int, steps: int) -> bool:
+    """Are conjugate gradients quicker than a factor of the free rows?
+
+    ``steps`` is what the working set took for the last digit.  For kernels of all sorts conjugate
+    gradients then take about 80 (steps / free)^2 iterations; a factor is worth free / 8 of them.
+    """
+    return free >= MANY and 80.0 * max(steps / free, 0.7) ** 2 <= free / 8
+
+
 def _block_cost(free: int, n: int) -> float:
     """What a handful of block steps costs, in units of one row in one working-set step."""
     return free**3 / 75 + 4.0 * free * (free + 0.25 * n)
@@ -163,6 +236,11 @@ def _block_cost(free: int, n: int) -> float:
 def at_knot(state: StateArray) -> NDArray[np.bool_]:
     """Which rows lie at a knot."""
     return (state > 0) & (state % 2 == 1)
+
+
+def at_bound(point: Point) -> NDArray[np.bool_]:
+    """Which rows lie on a segment where the coefficient grows with C."""
+    return (point.coef != 0) & ~at_knot(point.state)
 
 
 def initial_states(problem: Problem) -> StateArray:
@@ -186,15 +264,33 @@ def states_of(problem: Problem, C: float, coef: FloatArray) -> StateArray:
     return state
 
 
-def full_path(problem: Problem, Cs: FloatArray, tracker: Tracker) -> Iterator[Point]:
+def full_path(problem: Problem, Cs: FloatArray, tracker: Tracker) -> list[Point]:
     """Solutions along rising C for all rows."""
     state = initial_states(problem)
     levels = problem.loss.coefficient_levels(Cs[0] * problem.weight)
     coef = np.where(state == 0, levels[:, 0], levels[:, -1])
-    point = Point(float(Cs[0]), state, coef, problem.K @ coef, 0.0)
-    for C in Cs:
-        point = tracker.move(point, float(C))
-        yield point
+    start = Point(float(Cs[0]), state, coef, problem.K @ coef, 0.0)
+    return follow(tracker, start, Cs, lambda step, point: point.state)
+
+
+def follow(
+    tracker: Tracker, start: Point, Cs: FloatArray, guess: Callable[[int, Point], StateArray]
+) -> list[Point]:
+    """Solutions of one training set along rising C.
+
+    ``guess`` gives the states to try at a step, from the point before it; rows with state -1 take
+    no part.
+    """
+    points: list[Point] = []
+    point = start
+    for step, C in enumerate(Cs):
+        point = tracker.approach(point, float(C), guess(step, point))
+        points.append(point)
+        if point.rough and not at_bound(point).any():
+            # Solved, this may hold for every larger C.
+            points = tracker.finish(points)
+            point = points[-1]
+    return tracker.finish(points)
 
 
 def rising(Cs: FloatArray) -> IntArray:

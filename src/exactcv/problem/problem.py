@@ -106,8 +106,9 @@ class Problem:
         For rough solutions; made when first asked for, and then kept.
         """
         scale = float(self.diagonal.max()) or 1.0
-        single = np.empty(self.K.shape, dtype=np.float32)
-        np.divide(self.K, scale, out=single, casting="same_kind")
+        single = self.K.astype(np.float32)
+        if scale != 1.0:
+            single *= np.float32(1.0 / scale)
         return single, scale
 
 
