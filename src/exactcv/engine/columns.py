@@ -32,22 +32,32 @@ SingleArray = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
 
 MAX_ROUNDS = 15
-# What single precision can gain in one round, and how many iterations that may take.
+# How much a round is to gain: single precision is good for that.  The first is to show who violates
+# its state, and need not gain as much.
 GAIN = 1e-4
+FIRST_GAIN = 3e-3
+# Iterations that a round may take.
 MAX_ITERATIONS = 100
 # Rows this near to a knot may become free: their part of K is at hand from the start.
 NEARBY = 0.05
 # The part of K that is needed is copied if it has less than this share of the rows.
 WORTH_COPYING = 0.85
+COPIED_ROWS = 256
+# No free row is asked to be nearer to its knot than this: rounding.
+LEAST_GOAL = 1e-13
 # A column with more violators than this share of its free rows is too far away.
 CROWD = 0.2
 
 
 @dataclass
 class Columns:
-    """Points of one training set: C and b (q,), state, c and h = K c (q, n)."""
+    """Points of one training set: C and b (q,), state, c and h = K c (q, n).
+
+    ``reach`` is the largest C at which each solution is to be used.
+    """
 
     C: FloatArray
+    reach: FloatArray
     state: NDArray[np.int8]
     coef: FloatArray
     h: FloatArray
@@ -65,13 +75,14 @@ def solve_columns(
     problem: Problem,
     levels: FloatArray,
     columns: Columns,
-    residual: float,
+    tol: float,
     cancel: NDArray[np.int32],
 ) -> BoolArray:
-    """Solve all columns in place, until free rows miss their knots by at most ``residual``.
+    """Solve all columns in place.
 
-    ``levels`` are those of C = 1.  Returns which columns are solved; the others are left where they
-    were when it was given up.
+    Free rows miss their knots by at most tol in the end, and the duality gap that comes of it is at
+    most tol times the objective.  ``levels`` are those of C = 1.  Returns which columns are solved;
+    the others are left where they were when it was given up.
     """
     solved = np.zeros(len(columns.C), dtype=bool)
     active = np.arange(len(columns.C))
@@ -85,11 +96,13 @@ def solve_columns(
         system = _System(problem, levels, part)
         # The first time the rows at a knot are off by more than the others are by mistake.
         moved = system.move_violators() if round_ else np.zeros(len(active), dtype=np.intp)
-        done = (moved == 0) & (system.worst <= residual)
+        goal = system.goal(tol)
+        done = (moved == 0) & (system.worst <= goal)
         lost = (moved > CROWD * system.free.sum(axis=1)) | ~np.isfinite(system.worst)
         going = np.flatnonzero(~done & ~lost)
         if len(going):
-            system.improve(products, going, 0.3 * residual)
+            least = system.worst[going] * (GAIN if round_ else FIRST_GAIN)
+            system.improve(products, going, np.maximum(least, 0.3 * goal[going]))
         system.into_boxes(np.flatnonzero(done))
         columns.put(active, part)
         solved[active[done]] = True
@@ -119,6 +132,21 @@ class _System:
             columns.b[:] = self.gap.sum(axis=1) / np.maximum(self.free.sum(axis=1), 1)
             self.gap -= np.where(self.free, columns.b[:, None], 0.0)
         self.worst = np.abs(self.gap).max(axis=1)
+
+    def goal(self, tol: float) -> FloatArray:
+        """How far free rows may be from their knots.
+
+        A free row that misses its knot by v adds at most C_i |v| to the duality gap.
+        """
+        columns, problem = self.columns, self.problem
+        objective = 0.5 * np.einsum("ij,ij->i", columns.coef, columns.h)
+        for k, u in enumerate(columns.h + columns.b[:, None]):
+            part = columns.state[k] >= 0
+            objective[k] += columns.C[k] * (problem.weight * problem.loss.value(u))[part].sum()
+        boxes = self.levels[:, 0] - self.levels[:, -1]
+        size = columns.reach * np.where(self.free, boxes, 0.0).sum(axis=1)
+        goal = tol * np.minimum(1.0, objective / np.maximum(size, np.finfo(float).tiny))
+        return np.maximum(goal, LEAST_GOAL)
 
     def boxes(self) -> tuple[FloatArray, FloatArray]:
         """Between which levels c may lie; for rows at a level, where it is."""
@@ -166,8 +194,8 @@ class _System:
             columns.coef[k, free[0]] += lack
             columns.h[k] += lack * K[free[0]]
 
-    def improve(self, products: _Products, which: IntArray, goal: float) -> None:
-        """A step by conjugate gradients towards the solution for the present states."""
+    def improve(self, products: _Products, which: IntArray, goal: FloatArray) -> None:
+        """A step by conjugate gradients to where free rows miss their knots by at most ``goal``."""
         free, gap = self.free[which], self.gap[which]
         used = products.cover(free.any(axis=0), self._nearby(which))
         K, scale = products.K, products.scale
@@ -176,10 +204,14 @@ class _System:
             gap[:, used].astype(np.float32),
             free[:, used],
             self.problem.fit_intercept,
-            np.maximum(GAIN * np.abs(gap).max(axis=1), goal),
+            goal,
         )
         inside = np.zeros((len(which), self.problem.n))
         inside[:, used] = step.astype(float) / scale
+        if self.problem.fit_intercept:
+            # Single precision is not enough for the sum.
+            lack = (self.columns.coef[which] + inside).sum(axis=1, keepdims=True)
+            inside -= np.where(free, lack / np.maximum(free.sum(axis=1, keepdims=True), 1), 0.0)
         self.columns.coef[which] += inside
 
     def _nearby(self, which: IntArray) -> BoolArray:
@@ -218,7 +250,11 @@ class _Products:
                 self.rows, self.K = np.arange(len(have)), self.whole
             else:
                 self.rows = np.flatnonzero(have)
-                self.K = self.whole[self.rows[:, None], self.rows]
+                self.K = np.empty((len(self.rows), len(self.rows)), dtype=np.float32)
+                for start in range(0, len(self.rows), COPIED_ROWS):
+                    some = slice(start, start + COPIED_ROWS)
+                    whole = self.whole[self.rows[some]]
+                    np.take(whole, self.rows, axis=1, out=self.K[some], mode="clip")
         return self.rows
 
 
@@ -250,8 +286,11 @@ def _conjugate_gradients(
         going = np.abs(residual).max(axis=1) > goal
         if not going.any():
             break
-        padded[: len(right)] = direction
-        np.dot(padded, K, out=image)
+        if len(right) == 1:
+            np.dot(K, direction[0], out=image[0])
+        else:
+            padded[: len(right)] = direction
+            np.dot(padded, K, out=image)
         product = project(image[: len(right)])
         curvature = np.einsum("ij,ij->i", direction, product, dtype=float)
         going &= curvature > 0

@@ -35,11 +35,12 @@ __all__ = ["Point", "StateArray", "Tracker", "follow", "full_path", "initial_sta
 
 StateArray = NDArray[np.int8]
 
-# Block steps are given up at once if more rows violate their states than this, or than this share
-# of the free rows, whichever is more.  The number is for steps that are cheap: no dearer than CHEAP
-# working-set steps.
+# Block steps from afar are not tried if they are dearer than so many working-set steps, and are
+# given up at once if more rows violate their states than CROWD, or than this share of the free ones.
+DEAR = 5000
 CROWD = 100
 CROWD_SHARE = 0.05
+# CROWD is for block steps that are cheaper than so many working-set steps.
 CHEAP = 500
 # The same after working-set steps.
 NEAR = 10
@@ -49,15 +50,19 @@ ROUGH = (0.1, 1e-2, 1e-3, 1e-4)
 ROUGH_STEPS = 20
 # Rows at a bound are carried along with C if they are more than this share of the free ones.
 BOUND_SHARE = 0.5
-# Conjugate gradients are for at least so many free rows.
-MANY = 400
+# Conjugate gradients start from working-set steps with this violation.
+CLOSE = 1e-3
+# They are for at least so many free rows, and for more if they converge slowly.
+MANY = 600
+QUICK_RATE = 0.55
 
 
 @dataclass
 class Point:
     """One solved problem: states (see ``_active_set.pyx``), c, h = K c, and how it was found.
 
-    ``rough``: it is not solved yet, but the states are nearly right.
+    ``rough``: it is not solved yet, but the states are nearly right.  ``rate``: how many working-set
+    steps a free row takes to gain a digit, where known; see `_well_conditioned`.
     """
 
     C: float
@@ -67,6 +72,7 @@ class Point:
     b: float
     fallback: bool = False
     rough: bool = False
+    rate: float = np.inf
 
 
 class Tracker:
@@ -83,7 +89,7 @@ class Tracker:
         self.problem = problem
         self.solves = 0
         self._cancel, self._tol = cancel, min(tolerances.REFIT, tolerances.POLISH * tol)
-        self._residual = max(0.2 * tolerances.POLISH * tol, 1e-11)
+        self._asked = tol
         self._solver = ActiveSet(problem.K, problem.loss.knots, levels, problem.fit_intercept)
 
     def move(self, point: Point, C: float, guess: StateArray | None = None) -> Point:
@@ -98,33 +104,39 @@ class Tracker:
         if C > point.C and not point.rough and self._settled(point, guess):
             return replace(point, C=C)
         state = point.state if guess is None else guess
-        new, status = replace(point, state=state), int(Status.STALLED)
-        if not point.rough:
-            new, status = self._solve(new, C, crowd=self._crowd(state))
+        new, status = point, int(Status.STALLED)
+        free, n = int(np.count_nonzero(at_knot(state))), self.problem.n
+        cost = _block_cost(free, n) / n
+        if not point.rough and cost <= DEAR:
+            crowd = max(CROWD if cost <= CHEAP else 0, CROWD_SHARE * free)
+            new, status = self._solve(point, C, state, crowd=crowd)
         if status == Status.STALLED:
             new, status = self._from_working_sets(point, C, state < 0)
         return new if new.rough else self._in_any_case(new, status)
 
-    def finish(self, points: Sequence[Point]) -> list[Point]:
-        """Solve what is rough among the points of one training set, all at once."""
+    def finish(self, points: Sequence[Point], reach: float = 0.0) -> list[Point]:
+        """Solve what is rough among the points of one training set, all at once.
+
+        A solution that holds for every larger C is to be good enough for ``reach``.
+        """
         out = list(points)
         which = [k for k, point in enumerate(points) if point.rough]
         if not which:
             return out
-        fields = ("C", "state", "coef", "h", "b")
-        columns = Columns(*(np.array([getattr(points[k], f) for k in which]) for f in fields))
-        solved = solve_columns(self.problem, self._levels, columns, self._residual, self._cancel)
+        C, state, coef, h, b = (
+            np.array([getattr(points[k], name) for k in which])
+            for name in ("C", "state", "coef", "h", "b")
+        )
+        settled = [not at_bound(points[k]).any() for k in which]
+        columns = Columns(C, np.where(settled, np.maximum(C, reach), C), state, coef, h, b)
+        tol = 0.3 * tolerances.POLISH * self._asked
+        solved = solve_columns(self.problem, self._levels, columns, tol, self._cancel)
         for j, k in enumerate(which):
-            C, b = float(columns.C[j]), float(columns.b[j])
-            out[k] = Point(C, columns.state[j], columns.coef[j], columns.h[j], b)
+            out[k] = Point(float(C[j]), state[j], coef[j], h[j], float(b[j]))
             if not solved[j]:
-                out[k] = self._in_any_case(*self._solve(replace(points[k], rough=False), C))
+                near = replace(points[k], rough=False)
+                out[k] = self._in_any_case(*self._solve(near, near.C))
         return out
-
-    def _crowd(self, state: StateArray) -> float:
-        """How many violators are few enough for block steps from afar."""
-        free, n = int(np.count_nonzero(at_knot(state))), self.problem.n
-        return max(CROWD if _block_cost(free, n) <= CHEAP * n else 0, CROWD_SHARE * free)
 
     def _in_any_case(self, point: Point, status: int) -> Point:
         """What block steps have not solved."""
@@ -156,12 +168,15 @@ class Tracker:
         The point that comes back is rough if conjugate gradients are to finish it.
         """
         new = self._feasible(point, C, left_out)
-        n, spent, status = self.problem.n, 0.0, int(Status.STALLED)
+        n, spent, status, last = self.problem.n, 0.0, int(Status.STALLED), np.inf
         for eps in ROUGH:
-            done, _ = self._working_sets.run(C, new.state, new.coef, new.h, eps, ROUGH_STEPS * n)
+            done, now = self._working_sets.run(C, new.state, new.coef, new.h, eps, ROUGH_STEPS * n)
             spent += done * n
             free = int(np.count_nonzero(at_knot(new.state)))
-            if eps <= ROUGH[2] and _well_conditioned(free, done):
+            if free and 3 * max(now, 0.1 * eps) < last < np.inf:
+                new.rate = done / (free * float(np.log10(last / max(now, 0.1 * eps))))
+            last = now
+            if eps <= CLOSE and _well_conditioned(free, new.rate):
                 return replace(new, rough=True), status
             if eps > ROUGH[-1] and spent < _block_cost(free, n):
                 continue
@@ -180,7 +195,7 @@ class Tracker:
         many = np.count_nonzero(at_bound(point)) > BOUND_SHARE * free
         ratio = C / point.C if many or C < point.C else 1.0
         state = np.where(left_out, np.int8(-1), point.state)
-        new = Point(C, state, point.coef * ratio, point.h * ratio, point.b)
+        new = Point(C, state, point.coef * ratio, point.h * ratio, point.b, rate=point.rate)
         self._solver.make_feasible(C, new.state, new.coef, new.h, new.b)
         return new
 
@@ -219,13 +234,14 @@ class Tracker:
         return Point(point.C, state, solution.coef, h, solution.intercept, fallback=True)
 
 
-def _well_conditioned(free: int, steps: int) -> bool:
+def _well_conditioned(free: int, rate: float) -> bool:
     """Are conjugate gradients quicker than a factor of the free rows?
 
-    ``steps`` is what the working set took for the last digit.  For kernels of all sorts conjugate
-    gradients then take about 80 (steps / free)^2 iterations; a factor is worth free / 8 of them.
+    ``rate`` tells how well conditioned their kernel is: where a free row takes half a working-set
+    step for a digit, conjugate gradients solve the problem in about 75 iterations, and else in a
+    number that grows with the square of the rate.
     """
-    return free >= MANY and 80.0 * max(steps / free, 0.7) ** 2 <= free / 8
+    return free >= MANY * (max(rate, QUICK_RATE) / QUICK_RATE) ** 2
 
 
 def _block_cost(free: int, n: int) -> float:
@@ -288,7 +304,7 @@ def follow(
         points.append(point)
         if point.rough and not at_bound(point).any():
             # Solved, this may hold for every larger C.
-            points = tracker.finish(points)
+            points = tracker.finish(points, reach=float(Cs[-1]))
             point = points[-1]
     return tracker.finish(points)
 
