@@ -20,6 +20,7 @@ from ..lowrank.rows.parquet import ParquetRows
 from ..lowrank.rows.sources import RowSource
 from ..report.overview import Overview, beside
 from ..runtime.progress import Progress, job
+from ..runtime.threads import SingleThreadedBlas
 from ..types import FloatArray
 from .cv_table import cv_table
 from .lowrank_curve import ApproxCurve, Rows, curve, left_out_values
@@ -52,13 +53,13 @@ def fit_approximately(
 ) -> Fitted:
     """Cross-validate every gamma with an approximate kernel; the model at the best point."""
     start = perf_counter()
-    gammas = _gammas(model)
+    gammas = [kernel.gamma for kernel in model._kernels()]
     rows = Rows.of(model, X, y, sample_weight, groups)
     _check(model, rows)
     wants_values = model.probability or keep.values
     curves: list[ApproxCurve] = []
     stopped = None
-    with job(bool(model.verbose), len(gammas) + wants_values) as progress:
+    with SingleThreadedBlas(), job(bool(model.verbose), len(gammas) + wants_values) as progress:
         try:
             for number, gamma in enumerate(gammas):
                 curves.append(_kept_curve(model, rows, gamma, number, progress, keep.store))
@@ -100,15 +101,6 @@ def _check(model: SVCCV, rows: Rows) -> None:
         )
 
 
-def _gammas(model: SVCCV) -> list[Any]:
-    gammas = model.gamma if isinstance(model.gamma, (list, tuple, np.ndarray)) else [model.gamma]
-    if len(gammas) == 0:
-        raise InputError("gamma is an empty list; give a number, a rule or a list of these")
-    if len(gammas) > 1 and model.kernel in ("linear", "precomputed"):
-        raise InputError(f"kernel={model.kernel!r} has no gamma, but gamma is a list")
-    return list(gammas)
-
-
 def _kept_curve(
     model: SVCCV,
     rows: Rows,
@@ -137,7 +129,7 @@ def _best(
     parts = [one.overview for one in curves]
     score = 1.0 - np.concatenate([part.error for part in parts])
     gammas = np.concatenate([part.gammas for part in parts])
-    g, _ = choose(score, np.array([one.short for one in curves]), parts[0].Cs, gammas)
+    g, _ = choose(score, np.array([one.certificate.short for one in curves]), parts[0].Cs, gammas)
     chosen, shown = curves[g], beside(parts, g)
     attributes: dict[str, Any] = {
         "classes_": shown.classes,
@@ -182,12 +174,10 @@ def _results(model: SVCCV, curves: list[ApproxCurve], shown: Overview) -> dict[s
     )
     if model.store_cv_results:
         results["decision"] = np.concatenate([one.decision for one in curves])
-    unresolved = [(g * L + l, f) for g, c in enumerate(curves) for l, f in c.certificate.unresolved]
-    figures = shown.kkt.ravel(), shown.gap.ravel(), shown.exact
     g, l = shown.chosen
     return {
         "cv_results_": results,
-        "certificate_": Certificate(*figures, unresolved, float(model.tol)),
+        "certificate_": Certificate.joined([one.certificate for one in curves]),
         "best_index_": g * L + l,
         "best_score_": float(1.0 - shown.error[g, l]),
         "C_": float(shown.Cs[l]),

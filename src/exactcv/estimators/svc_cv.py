@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numbers
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,6 @@ from sklearn.utils.metadata_routing import (
     get_routing_for_object,
     process_routing,
 )
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -38,7 +38,8 @@ from ..crossval.scoring import (
 )
 from ..crossval.tuning import Curve, Store, Tuned, Tuning, count_by_weight
 from ..exceptions import InputError, InputTypeError, Interrupted
-from ..judge.certificate import warn_if_short
+from ..judge.certificate import Certificate, warn_if_short
+from ..lowrank.features import FeatureMap
 from ..problem import checks, inputs
 from ..problem.folds import Folds, make_folds
 from ..problem.grid import make_grid
@@ -47,9 +48,29 @@ from ..report.overview import LeftOutRows, Overview
 from ..report.presentation import Presented
 from ..runtime.memory import check_memory
 from ..runtime.threads import Workers
-from ..types import FloatArray
+from ..types import (
+    Approx,
+    ClassWeight,
+    DecisionShape,
+    FilePath,
+    FloatArray,
+    GammaRule,
+    GridValues,
+    HasShape,
+    KernelFunction,
+    KernelName,
+    LossName,
+    Matrix,
+    MemoryLimit,
+    ScorerLike,
+    Seed,
+    Select,
+    Splits,
+    Vector,
+)
 from .cv_table import cv_table
 from .sv_layout import layout, pair_decisions
+from .typed import TypedClassifier, available_if
 
 __all__ = ["SVCCV", "Keep", "fit_svc"]
 
@@ -71,7 +92,7 @@ class Keep:
     values: bool = False
 
 
-class SVCCV(Presented, ClassifierMixin, BaseEstimator):
+class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
     """Kernel support vector classifier tuned by exact cross-validation.
 
     Every point of the grid (C, and gamma if it is a list) is cross-validated exactly, over all
@@ -176,32 +197,47 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     array([0, 0, 0])
     """
 
+    C_: float
+    lambda_: float
+    gamma_: float | None
+    best_score_: float
+    best_index_: int
+    cv_results_: dict[str, Any]
+    certificate_: Certificate
+    support_: NDArray[np.int32]
+    support_vectors_: Any  # sparse if the rows were
+    n_support_: NDArray[np.int32]
+    dual_coef_: FloatArray
+    intercept_: FloatArray
+    weights_: FloatArray
+    feature_map_: FeatureMap
+
     def __init__(
         self,
         *,
-        Cs: Any = None,
-        lambdas: Any = None,
-        kernel: Any = "rbf",
-        gamma: Any = "median",
+        Cs: GridValues | None = None,
+        lambdas: GridValues | None = None,
+        kernel: KernelName | KernelFunction = "rbf",
+        gamma: float | GammaRule | Sequence[float | GammaRule] | HasShape = "median",
         degree: int = 3,
         coef0: float = 0.0,
-        loss: str = "hinge",
-        cv: Any = "loo",
-        scoring: Any = None,
-        select: str = "min",
-        class_weight: Any = None,
+        loss: LossName = "hinge",
+        cv: Literal["loo"] | Splits | None = "loo",
+        scoring: ScorerLike | None = None,
+        select: Select = "min",
+        class_weight: ClassWeight | None = None,
         fit_intercept: bool = True,
         probability: bool = False,
-        decision_function_shape: str = "ovr",
+        decision_function_shape: DecisionShape = "ovr",
         method: str = "exact",
         store_cv_results: bool = False,
         n_jobs: int | None = None,
         tol: float = 1e-8,
-        random_state: Any = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
-        approx: str | None = None,
+        approx: Approx | None = None,
         n_components: int = 200,
-        memory_limit: int | float | str | None = None,
+        memory_limit: MemoryLimit | None = None,
     ):
         self.Cs = Cs
         self.lambdas = lambdas
@@ -230,8 +266,13 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     # ---- fitting ------------------------------------------------------------------------------
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **params: Any
-    ) -> SVCCV:
+        self,
+        X: Matrix | FilePath,
+        y: Vector,
+        sample_weight: Vector | None = None,
+        groups: Vector | None = None,
+        **params: Any,
+    ) -> Self:
         """Cross-validate the grid and fit the chosen point.
 
         Parameters
@@ -471,7 +512,7 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
 
     def _kernels(self) -> list[Kernel]:
         """One kernel for each gamma."""
-        gammas = self.gamma
+        gammas: Any = self.gamma
         if not isinstance(gammas, (list, tuple, np.ndarray)):
             gammas = [gammas]
         if len(gammas) == 0:
@@ -585,7 +626,7 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
             X, vectors = _dense(X), _dense(vectors)
         return kernel_between(X, vectors, kernel)
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: Matrix | FilePath) -> FloatArray:
         """Two classes: f(x), positive for ``classes_[1]``.  More: see ``decision_function_shape``.
 
         "ovr": a column for each class, its votes and below them the sum of confidences; "ovo": a
@@ -594,19 +635,19 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         values = self._pair_decisions(X)
         return shaped(values, len(self.classes_), self.decision_function_shape)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Matrix | FilePath) -> NDArray[Any]:
         """The class of each row: the one with most votes, the first of those that draw."""
         votes = votes_of(self._pair_decisions(X), len(self.classes_))
         return self.classes_[most_votes(votes)]
 
     @available_if(lambda self: _has_probability(self))
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: Matrix | FilePath) -> FloatArray:
         """Probabilities of the classes, from sigmoids fitted to left-out decision values."""
         values = self._pair_decisions(X)
         return probabilities(values, self._sigmoids, len(self.classes_))
 
     @available_if(lambda self: _has_probability(self))
-    def predict_log_proba(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: Matrix | FilePath) -> FloatArray:
         """Logarithms of ``predict_proba``."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
