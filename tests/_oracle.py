@@ -12,8 +12,10 @@ from _problems import FloatArray, Small
 from exactcv import tolerances
 from exactcv.algorithms import get_method
 from exactcv.engine.bounds import Reach, Span, reach
-from exactcv.engine.leave_one_out import FullSolution, LeaveOneOut, _Engine, in_play
+from exactcv.engine.full_solution import FullSolution
+from exactcv.engine.leave_one_out import LeaveOneOut, groups, in_play
 from exactcv.engine.path import Tracker, full_path
+from exactcv.engine.table import Inverse, Table
 from exactcv.judge.certificate import implied_accuracy
 from exactcv.judge.ledger import Ledger
 from exactcv.problem.folds import Folds, leave_one_out_folds
@@ -85,20 +87,24 @@ class Start:
         engine = LeaveOneOut(task, ledger, span, np.zeros(1, dtype=np.int32))
         full = engine._solution(0, point)
         who = np.flatnonzero(full.coef)
-        return cls(engine, full, who, reach(task.problem, span, full, who))
+        bounds = reach(task.problem, span, full, who, full.coef[who])
+        return cls(engine, full, who, bounds)
 
-    def groups(self) -> Iterator[tuple[Any, FullSolution, Any]]:
-        """Rows to be left out, the solution from which that starts, and the rows in play."""
-        if len(self.who):
-            up = self.bounds.up
-            for mine, base in self.engine._groups(self.full, up, ~up):
-                yield self.who[mine], base, in_play(self.full, base, self.bounds, mine)
+    def tables(self) -> Iterator[tuple[Any, Table]]:
+        """Rows to be left out, and the table from which that is done."""
+        up, inverse = self.bounds.up, Inverse(self.full.problem)
+        for mine, start in groups(self.full, up, ~up) if len(self.who) else ():
+            base = inverse.of(start)
+            moving = in_play(self.full, self.bounds, mine)
+            moving[base.members] = False
+            yield self.who[mine], Table(base, inverse.columns(np.flatnonzero(moving)))
 
     def drives(self) -> Iterator[tuple[int, FullSolution, FloatArray | None]]:
         """Each row, the solution from which it is left out, and the coefficients without it."""
-        for who, base, rows in self.groups():
-            coef, failed = _Engine(base, rows).leave_out(who, np.zeros(1, dtype=np.int32))
-            for j, row, bad in zip(who, coef, failed, strict=True):
+        for who, table in self.tables():
+            base = table.base
+            coef, found = table.solutions(who, base.coef[who], np.zeros(1, dtype=np.int32))
+            for j, row, bad in zip(who, coef, found.failed, strict=True):
                 yield int(j), base, None if bad else row
 
 

@@ -47,7 +47,8 @@ def moved_out_of_play(
 ) -> Iterator[str]:
     """Rows out of play that change their coefficient, as the ordinary solver sees it."""
     problem, box = task.problem, task.grid.Cs[0] * task.problem.weight
-    for who, base, rows in begin.groups():
+    for who, table in begin.tables():
+        base, rows = table.base, np.flatnonzero(table.position >= 0)
         j = int(rng.choice(who))
         others = np.setdiff1d(np.arange(problem.n), [j])
         resting = np.setdiff1d(others, rows)

@@ -237,7 +237,7 @@ def test_compiled_walk_equals_twin(seed: int) -> None:
     found = []
     for walk in (_bounds.walk, reference.walk):
         least, most = np.zeros(len(who)), np.zeros(len(who))
-        walk(knots, levels, state, coef, u, who, 1e-9, least, most)
+        walk(knots, levels, state, coef, u, who, coef[who], 1e-9, least, most)
         found.append((least, most))
     np.testing.assert_array_equal(*found)
 

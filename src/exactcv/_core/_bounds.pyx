@@ -18,12 +18,12 @@ cdef int _nearer(const void* left, const void* right) noexcept nogil:
 
 
 def walk(const double[:, ::1] knots, const double[:, ::1] levels, const signed char[::1] state,
-         const double[::1] coef, const double[::1] u, const Py_ssize_t[::1] who, double margin,
-         double[::1] least, double[::1] most):
+         const double[::1] coef, const double[::1] u, const Py_ssize_t[::1] who,
+         const double[::1] taken, double margin, double[::1] least, double[::1] most):
     """Fill in how far b moves, at least and at most, until others take up what each row gives up.
 
-    For rows with a positive coefficient the others must rise, and b falls; for those with a
-    negative one the other way.  What is taken up is known to within ``margin``.
+    Where ``taken`` is positive the others must rise, and b falls; where it is negative the other
+    way.  What is taken up is known to within ``margin``.
     """
     cdef Py_ssize_t n = state.shape[0]
     cdef Stop* stops = <Stop*>malloc((n + 1) * sizeof(Stop))
@@ -32,18 +32,20 @@ def walk(const double[:, ::1] knots, const double[:, ::1] levels, const signed c
         raise MemoryError
     with nogil:
         for sign in range(-1, 2, 2):
-            _walk_one_way(knots, levels, state, coef, u, who, sign, margin, stops, least, most)
+            _walk_one_way(knots, levels, state, coef, u, who, taken, sign, margin, stops, least,
+                          most)
         free(stops)
 
 
 cdef void _walk_one_way(const double[:, ::1] knots, const double[:, ::1] levels,
                         const signed char[::1] state, const double[::1] coef,
-                        const double[::1] u, const Py_ssize_t[::1] who, int sign, double margin,
-                        Stop* stops, double[::1] least, double[::1] most) noexcept nogil:
+                        const double[::1] u, const Py_ssize_t[::1] who,
+                        const double[::1] taken, int sign, double margin, Stop* stops,
+                        double[::1] least, double[::1] most) noexcept nogil:
     cdef Py_ssize_t i, r
     cdef Py_ssize_t count = 0
     cdef Py_ssize_t m = knots.shape[1]
-    cdef double taken = 0.0
+    cdef double so_far = 0.0
     cdef double target
     for i in range(state.shape[0]):
         r = _knot_ahead(state[i], sign)
@@ -55,14 +57,14 @@ cdef void _walk_one_way(const double[:, ::1] knots, const double[:, ::1] levels,
             count += 1
     qsort(stops, count, sizeof(Stop), &_nearer)
     for i in range(count):  # from here on: the room up to and including this stop
-        taken += stops[i].room
-        stops[i].room = taken
+        so_far += stops[i].room
+        stops[i].room = so_far
     stops[count].distance = INFINITY
     for r in range(who.shape[0]):
         i = who[r]
-        if (coef[i] > 0) != (sign > 0):
+        if (taken[r] > 0) != (sign > 0):
             continue
-        target = coef[i] * sign
+        target = taken[r] * sign
         if state[i] % 2 == 1:
             # It has room itself, but cannot take up its own weight.
             target += _room(levels, coef, i, _knot_ahead(state[i], sign), sign)

@@ -1,489 +1,461 @@
-"""Leave one row out by driving its coefficient to zero.
+"""Leave rows out, one at a time, from one full-data solution.
 
-As c_j goes to zero the solution moves on straight lines; only the rows M at a knot change their
-coefficients, only the others their u.  All derivatives stand in one table T, the system swept on M:
+The solution without row j is looked for in rounds.  Some rows have changed their place since the
+full-data solution (at first none, or row j itself); those that entered or left M have an unknown
+each, and the table T (``_base.pyx``) gives one small linear system for them:
 
-    i not in M:  du_i = sum_j T_ij dc_j           m in M:  dc_m = sum_j T_mj dc_j       (j not in M)
+    i has left M for a level:   its u_i is unknown, its c_i is known;
+    i has come to a knot:       its c_i is unknown, its u_i is known.
 
-A row that enters or leaves M is one pivot of T.  T itself is never formed: the columns that are
-needed come from the table of the full-data solution (shared by all rows that are left out) and the
-few pivots made since.  With an intercept the table also carries the border 1'c = 0.
+All else follows by columns of T.  Every row that then violates its place moves to the next one, all
+at once, until none does: block principal pivoting with as many unknowns as rows have changed.
+Without any change this is the closed form  u_j' = y_j - c_j / P_jj.
 
-Only the rows in ``rows`` can change their state (the others are proved not to); all indices below
-are positions in that list.
+Where rounds do not end, c_j goes only part of its way, and from there on.  Where that does not help
+either, the row is driven out event by event (``_drive.pyx``).
 """
 
-from libc.math cimport INFINITY, fabs
-from libc.string cimport memcpy
+from libc.math cimport INFINITY, NAN, fabs
+from libc.string cimport memset
 
-from scipy.linalg.cython_blas cimport daxpy, dgemv
+from scipy.linalg.cython_blas cimport daxpy
+from scipy.linalg.cython_lapack cimport dgesv
+
+cimport cython
 
 import numpy as np
 
+from exactcv._core._base cimport Base
+from exactcv._core._drive cimport DONE, Drive
+
 cdef enum:
-    MOST_PIVOTS = 96
-    COLUMN_BYTES = 64_000_000
+    MOST_CHANGED = 256
+    N_FACTS = 5
+    MOST_ROUNDS = 40
+    # Rounds allowed without a new low in the number of violators.
+    PATIENCE = 3
+    # More violators than this mean that the step was too long.
+    MOST_VIOLATORS = 64
+    STALLED = 9
 
-# Smaller pivots, relative to the diagonal of K, mean that a row depends on those in M.
+# A row depends on M if the pivot with which it would enter is smaller, relative to K's diagonal.
 cdef double SMALL_PIVOT = 1e-9
+# By this much of its box a coefficient may be outside.
+cdef double SLACK = 1e-12
+# The least part of the way that is tried in rounds.
+cdef double SHORTEST = 1.0 / 64
 
-# A member that moves less than this, for a unit of the row that depends on it, has no part in it.
-cdef double LEAST_SHARE = 1e-7
-
-cpdef enum Outcome:
-    DONE = 0
-    TOO_LONG = 1
-    NO_ROW_LEFT = 2
-    SINGULAR = 3
+# The left-out value (NaN for a row that is not in play); the sizes of the moves that made the
+# solution, in u of rows that were in M and in c of others; how far the coefficients of rows in M
+# can rise and fall in all, whichever is less, or 0 if none is strictly inside its box; what was cut
+# off to keep them in their boxes.
+FACTS = ("value", "moves_free", "moves_other", "room", "clipped")
 
 
+@cython.final
 cdef class LeaveOut:
-    """The full-data solution at one C, ready for rows to be left out.
+    """Workspace for leaving rows out of one solution.
 
-    Parameters
-    ----------
-    K : (n, n)
-    rows : (a,) intp
-        The rows that may change their state; those at a knot included.
-    border : (a, q)
-        [K[rows, M], 1] (the last column with an intercept only).
-    P : (q, q)
-        Inverse of the bordered K_MM.
-    response : (a, q)
-        border @ P.
-    members : (size,) intp
-        Positions of M in ``rows``.
-    u, c, state, knots, levels
-        The solution and the loss on ``rows``; levels at the C in force.
+    A coefficient nearer than ``near`` to an end of its box, relative to it, is not strictly inside.
     """
 
-    cdef const double[:, ::1] K
-    cdef const Py_ssize_t[::1] rows
-    cdef const double[:, ::1] border
-    cdef const double[:, ::1] P
-    cdef const double[:, ::1] response
-    cdef const Py_ssize_t[::1] base_members
-    cdef const double[::1] base_u
-    cdef const double[::1] base_c
-    cdef const signed char[::1] base_state
-    cdef const double[:, ::1] knots
-    cdef const double[:, ::1] levels
-    cdef bint intercept
-    cdef double tol
-    cdef double scale
-    cdef Py_ssize_t a, q, m
-    # the moving state of one drive
-    cdef double[::1] u
-    cdef double[::1] c
+    cdef Base base
+    cdef Drive drive
+    cdef Py_ssize_t a
+    # what moves for each row (c in M, else u), between which limits it stays in its place
+    cdef double[::1] value
     cdef double[::1] low
     cdef double[::1] high
-    cdef double[::1] base_low
-    cdef double[::1] base_high
+    cdef double[::1] moved
+    # the boxes of rows in M, and how far their coefficients can rise and fall in all
+    cdef double[::1] top
+    cdef double[::1] bottom
+    cdef double[::1] inner_top
+    cdef double[::1] inner_bottom
+    cdef double near
+    cdef double rises
+    cdef double falls
+    # the rows that have changed: where they are now, what is known of each, what was found
+    cdef Py_ssize_t[::1] changed
+    cdef Py_ssize_t n_changed
+    cdef Py_ssize_t[::1] saved
+    cdef Py_ssize_t n_saved
+    cdef signed char[::1] saved_state
     cdef signed char[::1] state
-    cdef Py_ssize_t[::1] members
-    cdef Py_ssize_t size
-    cdef Py_ssize_t[::1] crossing
-    # pivots made since the full-data solution: T := T - D (T[index, :] - E)
-    cdef double[:, ::1] D
-    cdef Py_ssize_t[::1] index
-    cdef signed char[::1] paired
-    cdef Py_ssize_t n_pivots
-    # columns of the full-data table, made when first needed
-    cdef double[:, ::1] columns
-    cdef Py_ssize_t[::1] slot
-    cdef Py_ssize_t[::1] slot_owner
-    cdef Py_ssize_t n_columns
-    cdef double[:, ::1] scratch
-    cdef double[::1] drive
+    cdef signed char[::1] open
+    cdef double[::1] target
+    cdef double[::1] answer
+    cdef Py_ssize_t[::1] place
+    cdef Py_ssize_t[::1] unknown
+    cdef double[::1] matrix
+    cdef double[::1] right
+    cdef int[::1] pivots
+    cdef Py_ssize_t[::1] violators
+    cdef signed char[::1] wanted
     cdef readonly Py_ssize_t events
 
-    def __init__(self, K, rows, border, P, response, members, u, c, state, knots, levels,
-                 bint intercept, double tol):
-        self.K, self.rows, self.border = K, rows, border
-        self.P, self.response = P, response
-        self.base_members = members
-        self.base_u, self.base_c, self.base_state = u, c, state
-        self.knots, self.levels = knots, levels
-        self.intercept, self.tol = intercept, tol
-        self.a, self.q, self.m = rows.shape[0], P.shape[0], knots.shape[1]
-        moving = np.zeros((7, self.a))
-        self.u, self.c, self.low, self.high = moving[0], moving[1], moving[2], moving[3]
-        self.base_low, self.base_high, self.drive = moving[4], moving[5], moving[6]
-        self.state = np.empty(self.a, dtype=np.int8)
-        self.members = np.empty(self.a, dtype=np.intp)
-        self.crossing = np.empty(self.a, dtype=np.intp)
-        self.D = np.empty((MOST_PIVOTS, self.a))
-        self.index = np.empty(MOST_PIVOTS, dtype=np.intp)
-        self.paired = np.empty(MOST_PIVOTS, dtype=np.int8)
-        held = min(self.a, COLUMN_BYTES // (8 * self.a)) if self.a else 1
-        self.columns = np.empty((held, self.a))
-        self.slot = np.full(self.a, -1, dtype=np.intp)
-        self.slot_owner = np.full(self.columns.shape[0], -1, dtype=np.intp)
-        self.scratch = np.empty((2, self.a))
+    def __init__(self, Base base, double near):
         cdef Py_ssize_t i
+        self.base, self.drive, self.a, self.near = base, Drive(base), base.a, near
+        moving = np.zeros((4, self.a))
+        self.value, self.low, self.high, self.moved = moving[0], moving[1], moving[2], moving[3]
+        self.changed = np.empty(MOST_CHANGED, dtype=np.intp)
+        self.unknown = np.empty(MOST_CHANGED, dtype=np.intp)
+        self.state = np.empty(MOST_CHANGED, dtype=np.int8)
+        self.saved = np.empty(MOST_CHANGED, dtype=np.intp)
+        self.saved_state = np.empty(MOST_CHANGED, dtype=np.int8)
+        self.open = np.empty(MOST_CHANGED, dtype=np.int8)
+        self.target, self.answer = np.empty(MOST_CHANGED), np.empty(MOST_CHANGED)
+        self.place = np.full(self.a, -1, dtype=np.intp)
+        self.matrix = np.empty(MOST_CHANGED * MOST_CHANGED)
+        self.right = np.empty(MOST_CHANGED)
+        self.pivots = np.empty(MOST_CHANGED, dtype=np.intc)
+        self.violators = np.empty(self.a, dtype=np.intp)
+        self.wanted = np.empty(self.a, dtype=np.int8)
+        self.top, self.bottom = np.empty(base.k), np.empty(base.k)
+        self.inner_top, self.inner_bottom = np.empty(base.k), np.empty(base.k)
         for i in range(self.a):
-            self.scale = max(self.scale, fabs(self.K[rows[i], rows[i]]))
-            self._limits(i, state[i], &self.base_low[i], &self.base_high[i])
+            self._limits(i)
+        for i in range(base.k):
+            self.top[i] = base.box_high(i, base.state[i])
+            self.bottom[i] = base.box_low(i, base.state[i])
+            self.inner_top[i] = self.top[i] - near * (self.top[i] - self.bottom[i])
+            self.inner_bottom[i] = self.bottom[i] + near * (self.top[i] - self.bottom[i])
+            self.rises += self.top[i] - base.c[i]
+            self.falls += base.c[i] - self.bottom[i]
 
     def leave_out(self, const Py_ssize_t[::1] who, const Py_ssize_t[::1] position,
-                  const double[::1] coef, const double[:, ::1] column, double[:, ::1] out,
-                  signed char[::1] outcome, const int[::1] cancel):
-        """Drive the coefficients of the rows ``who`` to zero, one row at a time.
+                  const double[::1] taken, const double[:, ::1] column,
+                  const Py_ssize_t[::1] column_of, double[:, ::1] facts,
+                  signed char[::1] outcome, double[:, ::1] out, const int[::1] cancel):
+        """Take away what each of the rows ``who`` gives up, one row at a time.
 
-        ``position[r]`` is where who[r] stands in ``rows`` (-1: nowhere), ``coef[r]`` its
-        coefficient and ``column[r]`` its column of T (ignored for members).  ``out[r]`` holds the
-        full-data coefficients on entry and those without the row on exit.  The loop ends early
-        when another thread sets ``cancel``.
+        ``position[r]`` is where who[r] stands among the rows in play (-1: nowhere) and ``taken[r]``
+        how much of its coefficient goes; ``column[column_of[r]]`` is its column of T if it is not
+        in M.  ``facts[r]`` is told of solutions found in rounds, as `FACTS` lists; NaN where a row
+        was driven out.  ``out`` is empty, or holds full-data coefficients on entry and those
+        without the row on exit, row who[r] itself aside.  The loop ends early when another thread
+        sets ``cancel``.
         """
-        cdef Py_ssize_t r, i
+        cdef Py_ssize_t r, j
+        cdef const double* mine
         with nogil:
+            self._look_ahead(position, taken, column, column_of)
             for r in range(who.shape[0]):
                 if cancel[0]:
                     break
-                self._reset()
-                outcome[r] = self._leave_out(position[r], coef[r], &column[r, 0])
-                for i in range(self.a):
-                    out[r, self.rows[i]] = self.c[i]
-                out[r, who[r]] = 0.0
+                j = position[r]
+                mine = &column[column_of[r], 0] if column_of[r] >= 0 else NULL
+                outcome[r] = self._in_parts(j, taken[r], mine)
+                if outcome[r] == DONE:
+                    self._note(j, taken[r], &facts[r, 0])
+                    if out.shape[0] > 0:
+                        self._write(&out[r, 0])
+                self._forget(j)
+                if outcome[r] != DONE:
+                    outcome[r] = self._drive_out(j, taken[r], mine, out.shape[0] > 0,
+                                                 &out[r, 0], &facts[r, 0])
 
-    cdef void _reset(self) noexcept nogil:
-        cdef size_t bytes = self.a * sizeof(double)
-        if self.a == 0:
-            return
-        memcpy(&self.u[0], &self.base_u[0], bytes)
-        memcpy(&self.c[0], &self.base_c[0], bytes)
-        memcpy(&self.low[0], &self.base_low[0], bytes)
-        memcpy(&self.high[0], &self.base_high[0], bytes)
-        memcpy(&self.state[0], &self.base_state[0], self.a)
-        self.size = self.base_members.shape[0]
-        if self.size:
-            memcpy(&self.members[0], &self.base_members[0], self.size * sizeof(Py_ssize_t))
-        self.n_pivots = 0
+    cdef void _look_ahead(self, const Py_ssize_t[::1] position, const double[::1] taken,
+                          const double[:, ::1] column,
+                          const Py_ssize_t[::1] column_of) noexcept nogil:
+        """Columns of all rows that the first round will ask for, made together."""
+        cdef Py_ssize_t r, s, count
+        for r in range(position.shape[0]):
+            self._begin(position[r], taken[r])
+            if self._respond(taken[r], &column[column_of[r], 0] if column_of[r] >= 0 else NULL):
+                count = self._find_violators(position[r])
+                for s in range(count if count <= MOST_VIOLATORS else 0):
+                    self.base.want(self.violators[s])
+            self._forget(position[r])
+        self.base.make_wanted()
 
-    cdef signed char _leave_out(self, Py_ssize_t j, double coef,
-                                const double* column) noexcept nogil:
-        cdef double left = fabs(coef)
-        cdef double sign = -1.0 if coef > 0 else 1.0
-        cdef Py_ssize_t who
-        cdef int side
-        cdef double step
-        cdef signed char outcome
-        if self.a == 0:
-            return DONE
-        if j >= 0:
-            self.low[j], self.high[j] = -INFINITY, INFINITY
-        if j >= 0 and self.base_state[j] % 2 == 1:
-            outcome = self._release(j, sign)
-            if outcome != DONE:
-                return outcome
-        else:
-            memcpy(&self.drive[0], column, self.a * sizeof(double))
-        while True:
-            step = self._first_event(sign, left, j, &who, &side)
-            self._advance(sign * step)
-            left -= step
-            if who < 0:
-                return DONE
-            self.events += 1
-            if self.n_pivots > MOST_PIVOTS - 3:
-                return TOO_LONG
-            if side == 0:
-                outcome = self._member_leaves(who, sign, j)
-            else:
-                outcome = self._row_enters(who, side)
-            if outcome != DONE:
-                return outcome
-
-    cdef double _first_event(self, double sign, double left, Py_ssize_t j, Py_ssize_t* who,
-                             int* side) noexcept nogil:
-        """How far c_j can go before a row reaches a knot (side +-1) or a member a level (0)."""
-        cdef Py_ssize_t i, r
-        cdef Py_ssize_t count = 0
-        cdef double x, t
-        cdef double reach = sign * left
-        cdef double tol = self.tol
-        cdef double best = left
-        who[0] = -1
-        side[0] = 0
-        for i in range(self.a):
-            x = self.u[i] + reach * self.drive[i]
-            self.crossing[count] = i
-            count += (x > self.high[i] + tol) | (x < self.low[i] - tol)
-        for r in range(count):
-            i = self.crossing[r]
-            x = sign * self.drive[i]
-            # Rounding may have left a row behind its knot: it stays there if it moves back.
-            if x > 0 and self.u[i] + left * x > self.high[i]:
-                t = max((self.high[i] - self.u[i]) / x, 0.0)
-            elif x < 0 and self.u[i] + left * x < self.low[i]:
-                t = max((self.low[i] - self.u[i]) / x, 0.0)
-            else:
-                continue
-            if t < best:
-                best, who[0], side[0] = t, i, 1 if x > 0 else -1
-        for r in range(self.size):
-            i = self.members[r]
-            x = self.c[i] + reach * self.drive[i]
-            if x > self._box_high(i):
-                t = (self._box_high(i) - self.c[i]) / (sign * self.drive[i])
-            elif x < self._box_low(i):
-                t = (self._box_low(i) - self.c[i]) / (sign * self.drive[i])
-            else:
-                continue
-            # A member that arrives just as the drive ends has arrived: no event.
-            if t < best * (1.0 - 1e-12):
-                best, who[0], side[0] = max(t, 0.0), i, 0
-        return best
-
-    cdef void _advance(self, double t) noexcept nogil:
-        cdef int a = <int>self.a
-        cdef int one = 1
-        cdef Py_ssize_t r, i
-        daxpy(&a, &t, &self.drive[0], &one, &self.u[0], &one)
-        for r in range(self.size):
-            i = self.members[r]
-            self.c[i] += t * self.drive[i]
-            self.c[i] = min(max(self.c[i], self._box_low(i)), self._box_high(i))
-            self.u[i] = self.knots[i, self.state[i] // 2]
-
-    cdef double _box_high(self, Py_ssize_t i) noexcept nogil:
-        return self.levels[i, self.state[i] // 2]
-
-    cdef double _box_low(self, Py_ssize_t i) noexcept nogil:
-        return self.levels[i, self.state[i] // 2 + 1]
-
-    cdef void _limits(self, Py_ssize_t i, signed char state, double* low,
-                      double* high) noexcept nogil:
-        """Between which knots u may move; members do not move and have no limits."""
-        cdef Py_ssize_t s = state // 2
-        low[0], high[0] = -INFINITY, INFINITY
-        if state % 2 == 0:
-            if s > 0:
-                low[0] = self.knots[i, s - 1]
-            if s < self.m:
-                high[0] = self.knots[i, s]
-
-    cdef void _set_state(self, Py_ssize_t i, signed char state) noexcept nogil:
-        """Change a row's place and the list of members."""
-        cdef Py_ssize_t r
-        if self.state[i] % 2 == 1:
-            for r in range(self.size):
-                if self.members[r] == i:
-                    self.size -= 1
-                    self.members[r] = self.members[self.size]
-                    break
-        if state % 2 == 1:
-            self.members[self.size] = i
-            self.size += 1
-            self.u[i] = self.knots[i, state // 2]
-        self.state[i] = state
-        self._limits(i, state, &self.low[i], &self.high[i])
-
-    # -- events ---------------------------------------------------------------------------------
-
-    cdef signed char _release(self, Py_ssize_t j, double sign) noexcept nogil:
-        """Row j itself is a member: it leaves M before it is driven."""
-        cdef signed char outcome = DONE
-        cdef double c = self.c[j]
-        if self.intercept and self.size == 1:
-            outcome = self._swap_last(j, self.state[j] + 1, sign, j)
-        else:
-            self._column(j, &self.scratch[0, 0])
-            if not self.scratch[0, j] > 0:
-                return SINGULAR
-            self._set_state(j, self.state[j] + 1)
-            self._pivot(j, &self.scratch[0, 0])
-        self.c[j] = c
-        self.low[j], self.high[j] = -INFINITY, INFINITY
-        self._column(j, &self.drive[0])
+    cdef signed char _drive_out(self, Py_ssize_t j, double taken, const double* column, bint write,
+                                double* out, double* facts) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef signed char outcome = self.drive.run(j, taken, column)
+        for i in range(N_FACTS):
+            facts[i] = NAN
+        for i in range(self.a if write else 0):
+            out[self.base.rows[i]] = self.drive.c[i]
+        self.events += self.drive.events
+        self.drive.events = 0
         return outcome
 
-    cdef signed char _member_leaves(self, Py_ssize_t i, double sign,
-                                    Py_ssize_t j) noexcept nogil:
-        cdef double* column = &self.scratch[0, 0]
-        cdef signed char state = self.state[i]
-        if sign * self.drive[i] > 0:
-            self.c[i] = self._box_high(i)
-            state -= 1
-        else:
-            self.c[i] = self._box_low(i)
-            state += 1
-        if self.intercept and self.size == 1:
-            return self._swap_last(i, state, sign, j)
-        self._column(i, column)
-        if not column[i] > 0:
-            return SINGULAR
-        self._set_state(i, state)
-        self._pivot(i, column)
-        return DONE
+    cdef signed char _in_parts(self, Py_ssize_t j, double taken,
+                               const double* column) noexcept nogil:
+        """The whole way at once, or as much of it at a time as rounds can do."""
+        cdef double done = 0.0, step = 1.0
+        self._begin(j, taken)
+        while True:
+            self._save()
+            if self._rounds(j, min(done + step, 1.0) * taken, column) == DONE:
+                done += step
+                step *= 2.0
+                if done >= 1.0:
+                    return DONE
+            else:
+                step *= 0.5
+                if step < SHORTEST:
+                    return STALLED
+                self._restore(j)
 
-    cdef signed char _swap_last(self, Py_ssize_t i, signed char state, double sign,
-                                Py_ssize_t j) noexcept nogil:
-        """The last member leaves: the intercept moves until another row reaches a knot.
+    cdef void _begin(self, Py_ssize_t j, double taken) noexcept nogil:
+        if j >= 0:
+            self.low[j], self.high[j] = -INFINITY, INFINITY
+        if 0 <= j < self.base.k:
+            self._add(j)
+            self.state[0], self.open[0] = self.base.state[j] + 1, 1
+            self.target[0] = -taken
 
-        c_j falls (sign -1): the others must take up weight, so u falls, and conversely.
-        """
-        cdef Py_ssize_t r
-        cdef Py_ssize_t k = -1
-        cdef double gap
-        cdef double best = INFINITY
-        for r in range(self.a):
-            if r == i or r == j:
-                continue
-            gap = self.u[r] - self.low[r] if sign < 0 else self.high[r] - self.u[r]
-            if gap < best and self.state[r] % 2 == 0:
-                best, k = gap, r
-        if k < 0 or best == INFINITY:
-            return NO_ROW_LEFT
-        best = max(best, 0.0)
-        for r in range(self.a):
-            self.u[r] += sign * best
-        self._set_state(i, state)
-        self._column(k, &self.scratch[0, 0])
-        self._column(i, &self.scratch[1, 0])
-        self._set_state(k, self.state[k] + (1 if sign > 0 else -1))
-        return self._pivot_pair(k, &self.scratch[0, 0], i, &self.scratch[1, 0])
+    cdef void _save(self) noexcept nogil:
+        cdef Py_ssize_t s
+        self.n_saved = self.n_changed
+        for s in range(self.n_changed):
+            self.saved[s], self.saved_state[s] = self.changed[s], self.state[s]
 
-    cdef signed char _row_enters(self, Py_ssize_t k, int side) noexcept nogil:
-        cdef double* column = &self.scratch[0, 0]
-        self._column(k, column)
-        if column[k] > SMALL_PIVOT * self.scale:
-            self._set_state(k, self.state[k] + side)
-            self._pivot(k, column)
-            return DONE
-        if fabs(self.drive[k]) <= SMALL_PIVOT * self.scale:
-            # It depends on members, whose u do not move: what moved it is rounding.
-            self.u[k] = self.high[k] if side > 0 else self.low[k]
-            self.drive[k] = 0.0
-            return DONE
-        return self._exchange(k, side, column)
+    cdef void _restore(self, Py_ssize_t j) noexcept nogil:
+        cdef Py_ssize_t s, i
+        self._forget(-1)
+        for s in range(self.n_saved):
+            i = self.saved[s]
+            self._add(i)
+            self.state[s] = self.saved_state[s]
+            self._aim(s)
+            if i == j:
+                self.open[s] = 1
 
-    cdef signed char _exchange(self, Py_ssize_t k, int side, double* column) noexcept nogil:
-        """Row k depends on the members: c_k moves with theirs, no u changes, until one leaves."""
-        cdef Py_ssize_t r, i
-        cdef Py_ssize_t who = -1
-        cdef signed char after = 0
-        cdef double sign = -side  # u at its upper knot: the coefficient falls, and conversely
-        cdef Py_ssize_t s = self.state[k] // 2
-        cdef double width = fabs(self.levels[k, s] - self.levels[k, s + side])
-        cdef double best = width
-        cdef double x, t
-        for r in range(self.size):
-            i = self.members[r]
-            x = sign * column[i]
-            t = best
-            if x > LEAST_SHARE:
-                t = (self._box_high(i) - self.c[i]) / x
-            elif x < -LEAST_SHARE:
-                t = (self._box_low(i) - self.c[i]) / x
-            if t < best:
-                best, who = max(t, 0.0), i
-                after = self.state[i] + (-1 if x > 0 else 1)
-        for r in range(self.size):
-            i = self.members[r]
-            self.c[i] += sign * best * column[i]
-        if who < 0:
-            self.c[k] = self.levels[k, s + side]
-            self._set_state(k, self.state[k] + 2 * side)
-            return DONE
-        self.c[k] += sign * best
-        self.c[who] = self._box_high(who) if after < self.state[who] else self._box_low(who)
-        self._column(who, &self.scratch[1, 0])
-        self._set_state(who, after)
-        self._set_state(k, self.state[k] + side)
-        return self._pivot_pair(k, column, who, &self.scratch[1, 0])
+    cdef signed char _rounds(self, Py_ssize_t j, double taken,
+                             const double* column) noexcept nogil:
+        cdef Py_ssize_t count, least = self.a + 1
+        cdef int rounds, patience = PATIENCE
+        if 0 <= j < self.base.k:
+            self.target[0] = -taken
+        for rounds in range(MOST_ROUNDS):
+            if not self._respond(taken, column):
+                return STALLED
+            count = self._find_violators(j)
+            if count == 0:
+                return DONE
+            if count < least:
+                least, patience = count, PATIENCE
+            elif patience > 0:
+                patience -= 1
+            else:
+                return STALLED
+            if count > MOST_VIOLATORS or not self._move(count):
+                return STALLED
+        return STALLED
 
-    # -- the table ------------------------------------------------------------------------------
-
-    cdef void _column(self, Py_ssize_t k, double* column) noexcept nogil:
-        """Column k of the present table: the full-data one, then every pivot since."""
-        cdef Py_ssize_t p
-        memcpy(column, self._base_column(k), self.a * sizeof(double))
-        p = 0
-        while p < self.n_pivots:
-            self._apply(p, k, column)
-            p += 2 if self.paired[p] else 1
-
-    cdef void _apply(self, Py_ssize_t p, Py_ssize_t k, double* column) noexcept nogil:
-        cdef int a = <int>self.a
-        cdef int one = 1
-        cdef double first = -(column[self.index[p]] - (1.0 if self.index[p] == k else 0.0))
-        cdef double second
-        if self.paired[p]:
-            second = -(column[self.index[p + 1]] - (1.0 if self.index[p + 1] == k else 0.0))
-            daxpy(&a, &second, &self.D[p + 1, 0], &one, column, &one)
-        daxpy(&a, &first, &self.D[p, 0], &one, column, &one)
-
-    cdef void _pivot(self, Py_ssize_t k, double* column) noexcept nogil:
-        """Row k changes between entering and leaving; column is its column of the table."""
-        cdef Py_ssize_t i
-        cdef Py_ssize_t p = self.n_pivots
-        cdef double inverse = 1.0 / column[k]
-        for i in range(self.a):
-            self.D[p, i] = column[i] * inverse
-        self.D[p, k] += inverse
-        self.index[p], self.paired[p] = k, 0
-        self.n_pivots += 1
-        self._apply(p, -1, &self.drive[0])
-
-    cdef signed char _pivot_pair(self, Py_ssize_t k, double* ck, Py_ssize_t i,
-                                 double* ci) noexcept nogil:
-        """Row k enters and row i leaves, in one pivot on the 2 x 2 block."""
-        cdef Py_ssize_t r
-        cdef Py_ssize_t p = self.n_pivots
-        cdef double kk = ck[k]
-        cdef double ki = ci[k]
-        cdef double ik = ck[i]
-        cdef double ii = ci[i]
-        cdef double det = kk * ii - ki * ik
-        if fabs(det) < 1e-12:
-            return SINGULAR
-        ck[k] += 1.0
-        ci[i] += 1.0
-        for r in range(self.a):
-            self.D[p, r] = (ck[r] * ii - ci[r] * ik) / det
-            self.D[p + 1, r] = (ci[r] * kk - ck[r] * ki) / det
-        self.index[p], self.paired[p] = k, 1
-        self.index[p + 1], self.paired[p + 1] = i, 0
-        self.n_pivots += 2
-        self._apply(p, -1, &self.drive[0])
-        return DONE
-
-    cdef const double* _base_column(self, Py_ssize_t k) noexcept nogil:
-        """Column k of the full-data table, from the cache or made now."""
-        cdef Py_ssize_t s = self.slot[k]
-        if s >= 0:
-            return &self.columns[s, 0]
-        s = self.n_columns % self.columns.shape[0]
-        if self.slot_owner[s] >= 0:
-            self.slot[self.slot_owner[s]] = -1
-        self.slot_owner[s], self.slot[k] = k, s
-        self.n_columns += 1
-        self._make_column(k, &self.columns[s, 0])
-        return &self.columns[s, 0]
-
-    cdef void _make_column(self, Py_ssize_t k, double* column) noexcept nogil:
-        cdef Py_ssize_t i, r
-        cdef int q = <int>self.q
-        cdef int a = <int>self.a
-        cdef int one = 1
-        cdef double plus = 1.0
-        cdef double minus = -1.0
-        cdef bint member = self.base_state[k] % 2 == 1
-        cdef Py_ssize_t place = -1
-        if not member:
+    cdef bint _respond(self, double taken, const double* column) noexcept nogil:
+        """Solve for the unknowns; ``moved`` is then how far every row has moved."""
+        cdef Py_ssize_t r, s, i, size = 0
+        cdef int a = <int>self.a, one = 1, n, info
+        cdef double minus = -taken, x
+        cdef const double* other
+        for r in range(self.n_changed):
+            self.answer[r] = self.target[r]
+            if self.open[r]:
+                self.unknown[size] = r
+                size += 1
+        for r in range(size):
+            i = self.changed[self.unknown[r]]
+            self.right[r] = self.target[self.unknown[r]]
+            if column != NULL:
+                self.right[r] += taken * column[i]
+        for s in range(self.n_changed):
+            if not self.open[s]:
+                other = self.base.column(self.changed[s])
+                for r in range(size):
+                    self.right[r] -= self.target[s] * other[self.changed[self.unknown[r]]]
+        for s in range(size):
+            other = self.base.column(self.changed[self.unknown[s]])
+            for r in range(size):
+                self.matrix[s * size + r] = other[self.changed[self.unknown[r]]]
+        if size > 0:
+            n = <int>size
+            dgesv(&n, &one, &self.matrix[0], &n, &self.pivots[0], &self.right[0], &n, &info)
+            if info != 0:
+                return False
+        if column != NULL:
             for i in range(self.a):
-                column[i] = self.K[self.rows[k], self.rows[i]]
-            if q:
-                dgemv(b'T', &q, &a, &minus, <double*>&self.border[0, 0], &q,
-                      <double*>&self.response[k, 0], &one, &plus, column, &one)
-            for r in range(self.base_members.shape[0]):
-                column[self.base_members[r]] = -self.response[k, r]
-            return
-        for r in range(self.base_members.shape[0]):
-            if self.base_members[r] == k:
-                place = r
+                self.moved[i] = minus * column[i]
+        else:
+            memset(&self.moved[0], 0, self.a * sizeof(double))
+        for s in range(size):
+            self.answer[self.unknown[s]] = self.right[s]
+        for s in range(self.n_changed):
+            x = self.answer[s]
+            if x != 0.0:
+                daxpy(&a, &x, <double*>self.base.column(self.changed[s]), &one,
+                      &self.moved[0], &one)
+        return True
+
+    cdef Py_ssize_t _find_violators(self, Py_ssize_t j) noexcept nogil:
+        """List the rows that violate their place, with the place each wants."""
+        cdef Py_ssize_t i, r, count = 0
+        cdef double x
         for i in range(self.a):
-            column[i] = self.response[i, place]
-        for r in range(self.base_members.shape[0]):
-            column[self.base_members[r]] = self.P[place, r]
+            x = self.value[i] + self.moved[i]
+            self.violators[count] = i
+            count += (x > self.high[i]) | (x < self.low[i])
+        for r in range(count):
+            i = self.violators[r]
+            # A coefficient above its box wants u to fall, a u above its limit to rise.
+            x = self.value[i] + self.moved[i] - self.high[i]
+            self.wanted[r] = self.base.state[i] + (1 if (x > 0) == (i >= self.base.k) else -1)
+        for r in range(self.n_changed):
+            i = self.changed[r]
+            if i != j:
+                self.wanted[count] = self._place_of(r)
+                self.violators[count] = i
+                count += self.wanted[count] != self.state[r]
+        return count
+
+    cdef signed char _place_of(self, Py_ssize_t r) noexcept nogil:
+        """Where a row that has changed wants to be: where it is, or one place further."""
+        cdef Py_ssize_t i = self.changed[r]
+        cdef signed char state = self.state[r]
+        cdef bint was_free = i < self.base.k
+        cdef double low, high, x, slack
+        if state % 2 == 1:
+            high, low = self.base.box_high(i, state), self.base.box_low(i, state)
+            slack = SLACK * (high - low)
+            x = self.base.c[i] + (self.moved[i] if was_free else self.answer[r])
+            return state - 1 if x > high + slack else state + 1 if x < low - slack else state
+        self.base.limits(i, state, &low, &high)
+        x = self.base.u[i] + (self.answer[r] if was_free else self.moved[i])
+        if x > high + self.base.tol:
+            return state + 1
+        return state - 1 if x < low - self.base.tol else state
+
+    cdef bint _move(self, Py_ssize_t count) noexcept nogil:
+        """All violators to the place they want; False if they are too many or one depends on M."""
+        cdef Py_ssize_t r, i, s
+        for r in range(count):
+            i = self.violators[r]
+            s = self.place[i]
+            if self.wanted[r] == self.base.state[i]:
+                self._remove(s)
+                continue
+            if s < 0:
+                if self.n_changed == MOST_CHANGED:
+                    return False
+                s = self._add(i)
+                if i >= self.base.k and not self.base.column(i)[i] > SMALL_PIVOT * self.base.scale:
+                    return False
+            self.state[s] = self.wanted[r]
+            self._aim(s)
+        return True
+
+    cdef void _aim(self, Py_ssize_t s) noexcept nogil:
+        """What is known of a row in its new place."""
+        cdef Py_ssize_t i = self.changed[s]
+        cdef Py_ssize_t segment = self.state[s] // 2
+        cdef bint at_knot = self.state[s] % 2 == 1
+        if at_knot:
+            self.target[s] = self.base.knots[i, segment] - self.base.u[i]
+        else:
+            self.target[s] = self.base.levels[i, segment] - self.base.c[i]
+        self.open[s] = at_knot != (i < self.base.k)
+
+    cdef Py_ssize_t _add(self, Py_ssize_t i) noexcept nogil:
+        cdef Py_ssize_t s = self.n_changed
+        self.changed[s], self.place[i] = i, s
+        self.base.pinned[i] = 1
+        self.low[i], self.high[i] = -INFINITY, INFINITY
+        self.n_changed += 1
+        return s
+
+    cdef void _remove(self, Py_ssize_t s) noexcept nogil:
+        """The row is back where it was."""
+        cdef Py_ssize_t i = self.changed[s], last = self.n_changed - 1
+        self.place[i], self.base.pinned[i] = -1, 0
+        self._limits(i)
+        self.n_changed = last
+        if s < last:
+            self.changed[s], self.place[self.changed[last]] = self.changed[last], s
+            self.state[s], self.open[s] = self.state[last], self.open[last]
+            self.target[s] = self.target[last]
+
+    cdef void _forget(self, Py_ssize_t j) noexcept nogil:
+        """Back to the full-data solution."""
+        cdef Py_ssize_t s, i
+        for s in range(self.n_changed):
+            i = self.changed[s]
+            self.place[i], self.base.pinned[i] = -1, 0
+            self._limits(i)
+        self.n_changed = 0
+        if j >= 0:
+            self._limits(j)
+
+    cdef void _limits(self, Py_ssize_t i) noexcept nogil:
+        """Where c (in M) or u may be while the row stays where it was."""
+        cdef signed char state = self.base.state[i]
+        cdef double low, high, slack
+        if i < self.base.k:
+            high, low = self.base.box_high(i, state), self.base.box_low(i, state)
+            slack, self.value[i] = SLACK * (high - low), self.base.c[i]
+        else:
+            self.base.limits(i, state, &low, &high)
+            slack, self.value[i] = self.base.tol, self.base.u[i]
+        self.low[i], self.high[i] = low - slack, high + slack
+
+    cdef void _write(self, double* out) noexcept nogil:
+        """The coefficients that were found; for row j itself the caller knows better."""
+        cdef Py_ssize_t i, s
+        for i in range(self.base.k):
+            if self.place[i] < 0:
+                out[self.base.rows[i]] = self._coefficient(i)
+        for s in range(self.n_changed):
+            out[self.base.rows[self.changed[s]]] = self._coefficient(self.changed[s])
+
+    cdef double _coefficient(self, Py_ssize_t i) noexcept nogil:
+        """c_i where the row is now."""
+        cdef Py_ssize_t s = self.place[i]
+        cdef signed char state = self.base.state[i] if s < 0 else self.state[s]
+        if state % 2 == 0:
+            return self.base.levels[i, state // 2]
+        return max(min(self._found(i), self.base.box_high(i, state)), self.base.box_low(i, state))
+
+    cdef double _found(self, Py_ssize_t i) noexcept nogil:
+        """The same as it was found, perhaps a little outside its box."""
+        return self.base.c[i] + (self.moved[i] if i < self.base.k else self.answer[self.place[i]])
+
+    cdef void _note(self, Py_ssize_t j, double taken, double* facts) noexcept nogil:
+        cdef Py_ssize_t i, s
+        cdef bint was_free = 0 <= j < self.base.k
+        cdef double c, high, low, rises = self.rises, falls = self.falls, clipped = 0.0
+        cdef Py_ssize_t inside = 0
+        facts[0] = NAN
+        if was_free:
+            facts[0] = self.base.u[j] + self.answer[self.place[j]]
+        elif j >= 0:
+            facts[0] = self.base.u[j] + self.moved[j]
+        facts[1], facts[2] = 0.0, 0.0 if was_free else fabs(taken)
+        for i in range(self.base.k):
+            c = self.moved[i]
+            rises -= c
+            falls += c
+            c += self.base.c[i]
+            clipped += max(c - self.top[i], 0.0) + max(self.bottom[i] - c, 0.0)
+            inside += (c < self.inner_top[i]) & (c > self.inner_bottom[i])
+        for s in range(self.n_changed):
+            i = self.changed[s]
+            facts[1 if i < self.base.k else 2] += fabs(self.answer[s])
+            if i < self.base.k:  # it was counted above
+                c = self.base.c[i] + self.moved[i]
+                rises -= self.top[i] - c
+                falls -= c - self.bottom[i]
+                clipped -= max(c - self.top[i], 0.0) + max(self.bottom[i] - c, 0.0)
+                inside -= (c < self.inner_top[i]) & (c > self.inner_bottom[i])
+            if self.state[s] % 2 == 1:
+                c = self._found(i)
+                high = self.base.box_high(i, self.state[s])
+                low = self.base.box_low(i, self.state[s])
+                rises += high - c
+                falls += c - low
+                clipped += max(c - high, 0.0) + max(low - c, 0.0)
+                inside += min(high - c, c - low) > self.near * (high - low)
+        facts[3], facts[4] = min(rises, falls) if inside > 0 else 0.0, clipped
+        self.events += self.n_changed - was_free

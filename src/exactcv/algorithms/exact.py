@@ -19,7 +19,8 @@ import numpy as np
 from .. import tolerances
 from ..engine.blocks import solve_fold
 from ..engine.bounds import Span
-from ..engine.leave_one_out import LeaveOneOut
+from ..engine.leave_one_out import LeaveOneOut, runs
+from ..engine.merged import Merged
 from ..engine.path import Point, Tracker, at_knot, full_path, rising
 from ..judge.ledger import Ledger
 from ..problem.problem import Task
@@ -46,12 +47,15 @@ class Exact:
             # scratch, so that at least labels and values are those of one and the same solution.
             return REFIT.run(task, ledger, workers)
         start = perf_counter()
-        tracker = Tracker(task.problem, workers.cancel, task.tol)
-        points = workers.run(lambda: self.path(task, ledger, tracker))
+        merged = Merged.nothing(task.problem)
+        if task.folds.leave_one_out:
+            merged = workers.run(lambda: Merged.of(task.problem))
+        tracker = Tracker(merged.problem, workers.cancel, task.tol)
+        points = workers.run(lambda: self.path(task, ledger, tracker, merged))
         middle = perf_counter()
         judged = ledger.seconds
         if task.folds.leave_one_out:
-            counts = self._leave_one_out(task, ledger, workers, points)
+            counts = self._leave_one_out(task, ledger, workers, points, merged)
         else:
             counts = self._blocks(task, ledger, workers, points)
         counts["path_solves"] = tracker.solves
@@ -60,36 +64,37 @@ class Exact:
         seconds = {"path": middle - start - judged, "folds": max(folds, 0.0)}
         return counts | {"timings": seconds}
 
-    def path(self, task: Task, ledger: Ledger, tracker: Tracker) -> list[Point]:
+    def path(self, task: Task, ledger: Ledger, tracker: Tracker, merged: Merged) -> list[Point]:
         """Full-data solutions along rising C, entered in the ledger."""
         order = rising(task.grid.Cs)
-        points = full_path(task.problem, task.grid.Cs[order], tracker)
-        coef = np.array([point.coef for point in points])
+        points = full_path(tracker.problem, task.grid.Cs[order], tracker)
+        coef = merged.apart(np.array([point.coef for point in points]))
         good = ledger.full(order, coef, within=tolerances.POLISH * task.tol)
         for step in np.flatnonzero(~good):
             point, l = points[step], int(order[step])
             for solve_again in (tracker.polish, tracker.slow_but_sure):
                 point = solve_again(point)
-                good = ledger.full(l, point.coef)[0]
-                if np.array_equal(ledger.coef[l], point.coef):  # it was better than the last
+                found = merged.apart(point.coef)
+                good = ledger.full(l, found)[0]
+                if np.array_equal(ledger.coef[l], found):  # it was better than the last
                     points[step] = point
                 if good:
                     break
         return points
 
     def _leave_one_out(
-        self, task: Task, ledger: Ledger, workers: Workers, points: list[Point]
+        self, task: Task, ledger: Ledger, workers: Workers, points: list[Point], merged: Merged
     ) -> dict[str, Any]:
         span = Span.of(task.problem)
         order = rising(task.grid.Cs)
 
-        def work(step: int) -> int:
-            engine = LeaveOneOut(task, ledger, span, workers.cancel)
-            engine.at(int(order[step]), points[step])
-            return engine.events
+        engine = LeaveOneOut(task, ledger, span, workers.cancel, merged)
+
+        def work(steps: list[int]) -> int:
+            return engine.at(order[steps], [points[step] for step in steps])
 
         # The last grid points have the most rows in play: start with them.
-        return {"events": sum(workers.map(work, reversed(range(len(order)))))}
+        return {"events": sum(workers.map(work, reversed(runs(points))))}
 
     def _blocks(
         self, task: Task, ledger: Ledger, workers: Workers, points: list[Point]

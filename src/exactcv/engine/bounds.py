@@ -95,12 +95,19 @@ class Reach:
         return float(fall), float(rise)
 
 
-def reach(problem: Problem, span: Span, full: Solution, who: IntArray, slack: float = 0.0) -> Reach:
-    """Bounds for leaving out each of the rows ``who`` (all with a coefficient).
+def reach(
+    problem: Problem,
+    span: Span,
+    full: Solution,
+    who: IntArray,
+    taken: FloatArray,
+    slack: float = 0.0,
+) -> Reach:
+    """Bounds for taking ``taken`` away from the coefficients of each of the rows ``who``.
 
     ``slack`` is how far the u at hand may be from those of the exact solution.
     """
-    size, up = np.abs(full.coef[who]), full.coef[who] > 0
+    size, up = np.abs(taken), taken > 0
     own, others = size * span.own[who], size * span.others[who]
     least, most = np.zeros(len(who)), np.zeros(len(who))
     if problem.fit_intercept and problem.loss.n_knots == 1:
@@ -108,8 +115,9 @@ def reach(problem: Problem, span: Span, full: Solution, who: IntArray, slack: fl
         width = float((full.levels[:, 0] - full.levels[:, -1]).sum())
         margin = (slack + tolerances.AT_BOUND) * width
         walk(
-            problem.loss.knots, full.levels, full.state, full.coef, full.u, who, margin, least, most
-        )
+            problem.loss.knots, full.levels, full.state, full.coef, full.u, who, taken, margin,
+            least, most,
+        )  # fmt: skip
     elif problem.fit_intercept:
         most[:] = np.inf  # the walk knows one knot a row
     # In terms of a row with c_j > 0, whose u falls:

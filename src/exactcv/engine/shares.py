@@ -45,8 +45,9 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from ..types import FloatArray, IntArray
+from .inverse import Bordered
 
-__all__ = ["Leaving", "Shares", "bordered_inverse"]
+__all__ = ["Leaving", "Shares"]
 
 # Rounds for the shares: first few, then more for the rows that are still open.
 FEW_ROUNDS, MANY_ROUNDS = 2, 10
@@ -143,27 +144,26 @@ class Shares:
         return out
 
     @cached_property
-    def _penalised(self) -> tuple[float, FloatArray]:
+    def _penalised(self) -> tuple[float, FloatArray, FloatArray]:
         """The penalty, and the bordered inverse of the free rows' kernel matrix with it."""
         K = self.K.copy()
         penalty = PENALTY * float(np.trace(K)) / len(K) or 1.0
         K.flat[:: len(K) + 1] += penalty
-        return penalty, bordered_inverse(K, self.fit_intercept)
+        system = Bordered(K, self.fit_intercept)
+        return penalty, system.inverse(), system.ones if self.fit_intercept else np.zeros(len(K))
 
     def _block(
         self, cross: FloatArray, own: FloatArray, coef: FloatArray, place: IntArray, rounds: int
     ) -> FloatArray:
         """||v|| where the rows share out ``coef``."""
-        (penalty, inverse), k = self._penalised, len(self.K)
+        penalty, inverse, ones = self._penalised
         itself = np.flatnonzero(place >= 0), place[place >= 0]  # a row takes no share of its own
         target = coef[:, None] * cross
-        wanted = target @ inverse[:k, :k]
-        if self.fit_intercept:
-            wanted += np.outer(coef, inverse[:k, k])
+        wanted = target @ inverse + np.outer(coef, ones)
         share, excess = np.zeros_like(wanted), np.zeros_like(wanted)
         for _ in range(rounds):
             # The best shares near the last ones in the boxes, then into the boxes.
-            excess += wanted + penalty * ((share - excess) @ inverse[:k, :k])
+            excess += wanted + penalty * ((share - excess) @ inverse)
             share = np.clip(excess, self.down, self.up)
             share[itself] = 0.0
             excess -= share
@@ -187,32 +187,3 @@ class Shares:
         part = np.divide(lack, total, out=np.zeros_like(lack), where=total != 0)
         share += np.clip(part, 0.0, 1.0)[:, None] * room
         return np.abs(coef - share.sum(axis=1))
-
-
-def bordered_inverse(K_MM: FloatArray, intercept: bool) -> FloatArray:
-    """The inverse of [K_MM 1; 1' 0], or of K_MM without an intercept.
-
-    A constant is added to K_MM first, which only shifts the intercept: K_MM alone may be singular.
-    """
-    size = len(K_MM)
-    if size == 0:
-        return np.zeros((0, 0))
-    constant = scale_of(K_MM) if intercept else 0.0
-    inverse = np.linalg.inv(K_MM + constant)
-    inverse = 0.5 * (inverse + inverse.T)
-    if not intercept:
-        return inverse
-    ones = inverse.sum(axis=1)
-    total = ones.sum()
-    P = np.empty((size + 1, size + 1))
-    P[:size, :size] = inverse - np.outer(ones, ones) / total
-    P[:size, size] = P[size, :size] = ones / total
-    P[size, size] = constant - 1.0 / total
-    if size == 1:
-        P[0, 0] = 0.0  # exactly: one coefficient alone cannot move
-    return P
-
-
-def scale_of(K_MM: FloatArray) -> float:
-    """The size of the entries; 1 where every row is the origin of a linear kernel."""
-    return float(K_MM.diagonal().max()) or 1.0

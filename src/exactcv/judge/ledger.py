@@ -94,6 +94,7 @@ class Ledger:
         self._lock = threading.Lock()
         self._scratch = threading.local()
         self._judge = judge_for(problem)
+        self._alike: tuple[IntArray, IntArray] | None = None
         # In leave-one-out, pair f is fold f: the row it leaves out.
         self._own = folds.pair_rows if folds.leave_one_out else None
 
@@ -170,6 +171,19 @@ class Ledger:
         """Enter leave-one-out folds whose label follows from a bound."""
         self.wrong[l, folds] = wrong
         self.how[l, folds] = PROVED
+
+    def alike(self, l: int, folds: IntArray, others: IntArray) -> None:
+        """Enter leave-one-out folds whose problems are those of others but for equal rows.
+
+        Fold ``folds[k]`` leaves out a row that is like that of ``others[k]`` in every respect: with
+        the two exchanged, the one problem is the other, and what was found of it holds.
+        """
+        if not len(folds):
+            return
+        with self._timed():
+            self._check_alike(folds, others)
+            for of_pairs in (self.decision, self.wrong, self.kkt, self.gap, self.gap_abs, self.how):
+                of_pairs[l, folds] = of_pairs[l, others]
 
     # ---- what came out ------------------------------------------------------------------------
 
@@ -381,6 +395,21 @@ class Ledger:
         h[order] = products[np.cumsum(fresh) - 1]
         h *= Cs[:, None]
         return h
+
+    def _check_alike(self, folds: IntArray, others: IntArray) -> None:
+        """Are the rows really alike?  Looked at once."""
+        if self._alike is not None and self._alike[0] is folds and self._alike[1] is others:
+            return
+        assert self._own is not None
+        problem, rows, twins = self.task.problem, self._own[folds], self._own[others]
+        same = problem.weight[rows] == problem.weight[twins]
+        same &= (problem.loss.knots[rows] == problem.loss.knots[twins]).all(axis=1)
+        same &= (problem.loss.slopes[rows] == problem.loss.slopes[twins]).all(axis=1)
+        for k, (row, twin) in enumerate(zip(rows, twins, strict=True)):
+            same[k] &= np.array_equal(problem.K[row], problem.K[twin])
+        if not same.all():
+            raise ValueError(f"row {rows[~same][0]} is not like row {twins[~same][0]}")
+        self._alike = folds, others
 
     # ---- small change -------------------------------------------------------------------------
 

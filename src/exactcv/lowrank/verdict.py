@@ -149,7 +149,7 @@ def walks(solved: Solved, sizes: FloatArray, slack: float) -> tuple[FloatArray, 
     levels = hinge(y).coefficient_levels(box)
     margin = (slack + tolerances.AT_BOUND) * float(problem.box.sum())
     who = np.arange(n, n + 4)
-    walk(hinge(y).knots, levels, state, coef, u, who, margin, least, most)
+    walk(hinge(y).knots, levels, state, coef, u, who, coef[who], margin, least, most)
     # Rows beyond the width, which are not here, may stop b sooner, but not before the width.
     return np.minimum(least[::2], solved.width.min()), most[1::2]
 

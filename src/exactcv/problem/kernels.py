@@ -1,5 +1,7 @@
 """The kernel matrix: one C-contiguous float64 array, symmetric to the last bit.
 
+Equal rows of X have equal rows in it, also to the last bit.
+
 The matrix is filled by square tiles that stay in cache.  Only tiles on and above the diagonal are
 computed; each is mirrored while it is warm.  Nothing of size n x n is allocated besides the
 matrix itself: the squared distances that ``gamma="median"`` needs are kept in the matrix, and
@@ -31,6 +33,7 @@ from ..exceptions import InputError, InputTypeError, NotPSDWarning
 from ..runtime.threads import Workers
 from ..types import FloatArray, KernelFunction, KernelName
 from .gamma import all_differ, gamma_by_rule, median_distance, median_gamma
+from .repeated import ROUNDING, copy_repeated, first_equal, first_similar
 from .tiles import Tile, fill, squared_distances, tiles
 
 __all__ = [
@@ -138,6 +141,7 @@ def _built_in(
     else:
         step = _of_products(X, kernel, gamma)
     fill(K, step, workers, mirror=True)
+    copy_repeated(K, first_equal(X))
     # A product x'z is largest on the diagonal, so overflow shows there first.
     if not np.isfinite(np.diagonal(K)).all():
         raise overflow_error(f"the {kernel.name} kernel")
@@ -264,7 +268,18 @@ def _checked_matrix(K: object, what: str, n: int) -> FloatArray:
             f"{what} is not symmetric: entry ({i}, {j}) is {K[i, j]:.6g} but ({j}, {i}) is "
             f"{K[j, i]:.6g}; use (K + K.T) / 2 if the difference is meant to be rounding"
         )
-    return K if asymmetry == 0.0 else 0.5 * (K + K.T)
+    return _with_equal_rows(K if asymmetry == 0.0 else 0.5 * (K + K.T))
+
+
+def _with_equal_rows(K: FloatArray) -> FloatArray:
+    """Rows that differ by rounding made equal; the very array if there are none."""
+    first = first_similar(K, ROUNDING)
+    repeated = np.flatnonzero(first != np.arange(len(K)))
+    if all(np.array_equal(K[i], K[first[i]]) for i in repeated):
+        return K
+    K = K.copy()
+    copy_repeated(K, first)
+    return K
 
 
 def check_psd(K: FloatArray, kernel: Kernel) -> bool:

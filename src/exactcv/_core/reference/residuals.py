@@ -184,12 +184,13 @@ def walk(
     coef: FloatArray,
     u: FloatArray,
     who: NDArray[np.intp],
+    taken: FloatArray,
     margin: float,
     least: FloatArray,
     most: FloatArray,
 ) -> None:
     """Twin of ``_bounds.walk``."""
-    for sign, mine in ((1, coef[who] > 0), (-1, coef[who] < 0)):
+    for sign, mine in ((1, taken > 0), (-1, taken < 0)):
         at_knot, segment = state % 2 == 1, state // 2
         knot = np.where(at_knot | (sign < 0), segment, segment - 1)
         rows = np.flatnonzero((state >= 0) & (knot >= 0) & (knot < knots.shape[1]))
@@ -197,9 +198,9 @@ def walk(
         distance = np.where(at_knot[rows], 0.0, distance)
         room = np.zeros(len(coef))
         room[rows] = sign * (levels[rows, knot[rows] + (sign < 0)] - coef[rows])
-        target = np.abs(coef[who[mine]]) + np.where(at_knot[who[mine]], room[who[mine]], 0.0)
+        target = np.abs(taken[mine]) + np.where(at_knot[who[mine]], room[who[mine]], 0.0)
         order = np.argsort(distance, kind="stable")
-        taken = np.cumsum(room[rows[order]])
+        so_far = np.cumsum(room[rows[order]])
         distance = np.append(distance[order], np.inf)
-        least[mine] = distance[np.searchsorted(taken, target - margin, side="left")]
-        most[mine] = distance[np.searchsorted(taken, target + margin, side="right")]
+        least[mine] = distance[np.searchsorted(so_far, target - margin, side="left")]
+        most[mine] = distance[np.searchsorted(so_far, target + margin, side="right")]

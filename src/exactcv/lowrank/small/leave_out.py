@@ -278,7 +278,9 @@ class LeaveOut:
         own = self.spread.own(Z)
         span = Span(own, np.sqrt(own * self.spread.most))
         point = Point(1.0, state, coef, problem.K @ coef, b)
-        LeaveOneOut(task, ledger, span, self.cancel).at(0, point)
+        # A solution of the small problem says nothing of rows that are not in it until it is seen.
+        engine = LeaveOneOut(task, ledger, span, self.cancel, judge_all=True)
+        engine.at(np.zeros(1, dtype=np.intp), [point])
         return ledger, moves.moved
 
     def _outcome(

@@ -1,0 +1,216 @@
+"""The table from which rows are left out (``_core/_base.pyx``), shared by all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import tolerances
+from .._core._base import Base
+from .._core._drive import Outcome
+from .._core._leave_out import FACTS, LeaveOut
+from ..problem.problem import Problem
+from ..types import FloatArray, IntArray
+from .full_solution import FullSolution, independent
+from .inverse import Bordered, scale_of
+
+__all__ = ["Found", "Inverse", "Table"]
+
+# Added to a matrix that rounding keeps from being positive definite, relative to its diagonal.
+RIDGE = 1e-14
+# Random vectors that put a table to the test, and by how much they may flatter it: a normal number
+# is below 1 / FLATTERY in size with a probability of less than 0.01, all of them with 1e-16.
+PROBES, FLATTERY = 8, 100.0
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Part of the table for the rows at a knot and ``others``; see ``_core/_base.pyx``."""
+
+    problem: Problem
+    inverse: Inverse
+    members: IntArray
+    others: IntArray
+
+    @cached_property
+    def border(self) -> FloatArray:
+        return self.problem.K[np.ix_(self.others, self.members)]
+
+    @cached_property
+    def _solved(self) -> tuple[FloatArray, FloatArray]:
+        return self.inverse.system.solve(self.border)
+
+    @property
+    def tail(self) -> FloatArray:
+        return self._solved[1]
+
+    @cached_property
+    def free(self) -> FloatArray:
+        """The columns of the members, as rows."""
+        k = len(self.members)
+        columns = np.empty((k, k + len(self.others)))
+        columns[:, :k] = self.inverse.P
+        columns[:, k:] = self._solved[0].T
+        return columns
+
+    @cached_property
+    def errors(self) -> tuple[float, float]:
+        """What the columns of members and of others may be wrong by, in the Euclidean norm.
+
+        Freivalds' test: what they predict for random combinations is compared with K times the
+        coefficients.  If E holds the errors, E z for normal z is about as long as E is large.
+        """
+        rng, k = np.random.default_rng(0), len(self.members)
+        z, x = rng.standard_normal((k, PROBES)), rng.standard_normal((len(self.others), PROBES))
+        rows = np.concatenate([self.members, self.others])
+        c = np.zeros((self.problem.n, 2 * PROBES))
+        c[self.members, :PROBES] = self.inverse.P @ z
+        c[self.members, PROBES:] = -(self.free[:, k:] @ x)
+        c[self.others, PROBES:] = x
+        u = (self.problem.K @ c)[rows]
+        if self.problem.fit_intercept:
+            u[:, :PROBES] += self.inverse.system.ones @ z
+            u[:, PROBES:] -= self.tail @ x
+        u[:k, :PROBES] -= z
+        u[k:, :PROBES] -= self.free[:, k:].T @ z
+        free = np.linalg.norm(u[:, :PROBES], axis=0).max(initial=0.0)
+        other = np.linalg.norm(u[:k, PROBES:], axis=0).max(initial=0.0)
+        return FLATTERY * float(free), FLATTERY * float(other)
+
+
+class Inverse:
+    """The bordered kernel matrix of the rows at a knot, kept while they stay the same.
+
+    Attributes
+    ----------
+    members : the rows.
+    system : what solves with it.
+    P : its inverse, without the border.
+    """
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        self._had: IntArray | None = None
+        self._columns: Columns | None = None
+
+    def of(self, full: FullSolution) -> FullSolution:
+        """Make it that of the members; returns a solution whose members are independent."""
+        if self._had is not None and np.array_equal(full.members, self._had):
+            return full
+        self._had, self._columns, self.members = None, None, full.members
+        self.system = self._system()
+        if self.system.least > tolerances.DEPENDENT:
+            self._had = full.members
+        elif len(full.members) > 1:
+            full = independent(full)
+            self.members = full.members
+            self.system = self._system()
+        self.P = self.system.inverse()
+        return full
+
+    def columns(self, others: IntArray) -> Columns:
+        """For these other rows."""
+        if self._columns is None or not np.array_equal(self._columns.others, others):
+            self._columns = Columns(self.problem, self, self.members, others)
+        return self._columns
+
+    def _system(self) -> Bordered:
+        K_MM = self.problem.K[np.ix_(self.members, self.members)]
+        system = Bordered(K_MM, self.problem.fit_intercept)
+        ridge = RIDGE * scale_of(K_MM)
+        while system.least == 0.0:  # not positive definite, by rounding
+            K_MM.flat[:: len(K_MM) + 1] += ridge
+            system, ridge = Bordered(K_MM, self.problem.fit_intercept), 10.0 * ridge
+        return system
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the compiled loop says of solutions without some row each.
+
+    failed : came to nothing.
+    value, moves_free, moves_other, room, clipped : as ``_leave_out.FACTS`` explains.
+    """
+
+    failed: NDArray[np.bool_]
+    value: FloatArray
+    moves_free: FloatArray
+    moves_other: FloatArray
+    room: FloatArray
+    clipped: FloatArray
+
+
+class Table:
+    """The compiled loop for one solution on the rows in play.
+
+    Parameters
+    ----------
+    base : FullSolution
+        With independent members.
+    columns : Columns
+        Of those members, and of the other rows that may change their state.
+    """
+
+    def __init__(self, base: FullSolution, columns: Columns):
+        problem, members = base.problem, columns.members
+        self.base, self.columns = base, columns
+        rows = np.concatenate([members, columns.others])
+        self.position = np.full(problem.n, -1, dtype=np.intp)
+        self.position[rows] = np.arange(len(rows))
+        # Rounding may put a row a little behind its knot; the loop expects it on its own side.
+        self.u = np.clip(base.u, *base.limits)
+        self.u[members] = problem.loss.knots[members, base.state[members] // 2]
+        self.tol = tolerances.CROSSING * max(1.0, float(np.abs(base.u).max()))
+        start = Base(
+            problem.K, rows, columns.free, columns.border, columns.tail,
+            self.u[rows], base.coef[rows], base.state[rows],
+            problem.loss.knots[rows], base.levels[rows], problem.fit_intercept, self.tol,
+        )  # fmt: skip
+        self._loop = LeaveOut(start, tolerances.AT_BOUND)
+
+    @property
+    def events(self) -> int:
+        """Changes of place so far, all rows together."""
+        return int(self._loop.events)
+
+    def facts(self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32]) -> Found:
+        """Leave out each row of ``who``, taking that much from its coefficient."""
+        return self._leave_out(who, taken, np.empty((0, 1)), cancel)
+
+    def solutions(
+        self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32]
+    ) -> tuple[FloatArray, Found]:
+        """The same, with the coefficients."""
+        coef = np.empty((len(who), self.base.problem.n))
+        coef[:] = self.base.coef
+        found = self._leave_out(who, taken, coef, cancel)
+        coef[np.arange(len(who)), who] = self.base.coef[who] - taken
+        return coef, found
+
+    def _leave_out(
+        self, who: IntArray, taken: FloatArray, coef: FloatArray, cancel: NDArray[np.int32]
+    ) -> Found:
+        outcome, facts = np.empty(len(who), dtype=np.int8), np.empty((len(who), len(FACTS)))
+        columns, column_of = self._columns(who)
+        self._loop.leave_out(
+            who, self.position[who], taken, columns, column_of, facts, outcome, coef, cancel
+        )
+        return Found(outcome != Outcome.DONE, *facts.T)
+
+    def _columns(self, who: IntArray) -> tuple[FloatArray, IntArray]:
+        """The table's columns (as rows) of rows on a segment, and which is whose (-1: none)."""
+        problem, members, others = self.base.problem, self.columns.members, self.columns.others
+        k, place = len(members), self.position[who]
+        on_segment = np.flatnonzero((place < 0) | (place >= k))
+        column_of = np.full(len(who), -1, dtype=np.intp)
+        column_of[on_segment] = np.arange(len(on_segment))
+        out = who[on_segment]
+        response, tail = self.columns.inverse.system.solve(problem.K[np.ix_(out, members)])
+        columns = np.empty((len(out), k + len(others)))
+        columns[:, :k] = -response
+        columns[:, k:] = problem.K[np.ix_(out, others)] - tail[:, None]
+        columns[:, k:] -= response @ self.columns.border.T
+        return columns, column_of
