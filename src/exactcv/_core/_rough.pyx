@@ -115,12 +115,13 @@ cdef class RoughSteps:
         cdef double goal = max(eps, calm)
         cdef Extremes now
         for _ in range(MOST_ROUNDS):
+            self._take_all(state, c, h)
+            self._set_aside(Extremes(0, 0.0, 0.0), INFINITY)
             with nogil:
-                self._take_all(state, c, h)
                 now = self._walk(C, state, c, goal, max_iter, cancel, &done)
             if now.top - now.bottom <= eps or done >= max_iter or cancel[0]:
                 break
-            self._set_aside(state, now, 2.0 * calm)
+            self._set_aside(now, 2.0 * calm)
             with nogil:
                 self._walk(C, state, c, eps, max_iter, cancel, &done)
                 self._catch_up(c, h)
@@ -140,28 +141,29 @@ cdef class RoughSteps:
             self.before[i] = c[i]
             self._limits(i, state)
 
-    cdef _set_aside(self, signed char[::1] state, Extremes now, double far):
-        """Go on without the rows that are far from the knots they can move to, if they are many."""
+    cdef _set_aside(self, Extremes now, double far):
+        """Go on without the rows that are far from the knots they can move to, if they are many.
+
+        Rows that take no part are farther than any distance.
+        """
         cdef double low = (now.bottom if self.intercept else 0.0) - far
         cdef double high = (now.top if self.intercept else 0.0) + far
-        cdef Py_ssize_t k, count = 0
-        for k in range(self.n):
+        cdef Py_ssize_t k, t, count = 0
+        for k in range(self.active):
             if self.up[k] - self.h[k] > low or self.down[k] - self.h[k] < high:
-                self.where[count] = k
+                self.moved[count] = k
                 count += 1
-        if count > WORTH_PACKING * self.n:
-            for k in range(self.n):
-                self.where[k] = k
+        if count > WORTH_PACKING * self.active or count == 0:
             return
         if self.pack.shape[0] < count * count:
             self.pack = np.empty(count * count, dtype=np.float32)
         self.active = count
         for k in range(count):
+            t = self.moved[k]
             self.filled[k] = False
-            self.h[k] = self.h[self.where[k]]
-            self.up[k] = self.up[self.where[k]]
-            self.down[k] = self.down[self.where[k]]
-            self.diagonal[k] = self.diagonal[self.where[k]]
+            self.where[k] = self.where[t]
+            self.h[k], self.diagonal[k] = self.h[t], self.diagonal[t]
+            self.up[k], self.down[k] = self.up[t], self.down[t]
 
     cdef void _catch_up(self, double[::1] c, double[::1] h) noexcept nogil:
         """Bring h = K c up to date."""

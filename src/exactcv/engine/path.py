@@ -114,6 +114,10 @@ class Tracker:
             new, status = self._from_working_sets(point, C, state < 0)
         return new if new.rough else self._in_any_case(new, status)
 
+    def adopt(self, point: Point, C: float) -> Point:
+        """A feasible point near the solution of a larger training set, to start from."""
+        return replace(self._feasible(point, C, self.problem.weight == 0), rate=point.rate)
+
     def finish(self, points: Sequence[Point], reach: float = 0.0) -> list[Point]:
         """Solve what is rough among the points of one training set, all at once.
 

@@ -90,6 +90,14 @@ class Problem:
         """K c for each row c of ``coef``."""
         return np.asarray(coef @ self.K)
 
+    def weighted(self, weight: FloatArray) -> Problem:
+        """The same problem with other row weights; what depends on K alone is shared."""
+        other = replace(self, weight=weight)
+        for name in ("diagonal", "K_single"):
+            if name in self.__dict__:
+                other.__dict__[name] = self.__dict__[name]
+        return other
+
     @property
     def bounded(self) -> bool:
         """Has every coefficient an upper bound?"""
