@@ -18,7 +18,7 @@ from ..types import FloatArray
 __all__ = ["WorkingSets"]
 
 # Rows are set aside once the violation is at most this.
-CALM = 0.15
+CALM = 0.3
 
 
 class WorkingSets:
