@@ -114,12 +114,14 @@ cdef class ActiveSet:
         self.rhs = np.empty((2, size))
 
     def solve(self, double C, signed char[::1] state, double[::1] c, double[::1] h, double b,
-              bint monotone, double residual=1e-11, double tol=1e-11, int max_iter=100000):
+              bint monotone, double residual=1e-11, double crowd=INFINITY, double tol=1e-11,
+              int max_iter=100000):
         """Solve at C from the given states; state, c and h (= K c) are updated in place.
 
         Rows at a knot are corrected a few times, until they miss it by at most ``residual``.
         If block steps stall, monotone ones finish the work if ``monotone`` is set.  For these c
-        must come in feasible, but for rows that have been left out since (state -1).
+        must come in feasible, but for rows that have been left out since (state -1).  Block steps
+        are given up at once if more than ``crowd`` rows violate their state.
 
         Returns
         -------
@@ -135,7 +137,8 @@ cdef class ActiveSet:
         cdef double[::1] c_block = self.spare[0]
         cdef double[::1] h_block = self.spare[1]
         self._copy(state, c, h, self.spare_state, c_block, h_block)
-        status = self._block(C, self.spare_state, c_block, h_block, &b_block, tol, residual, &done)
+        status = self._block(C, self.spare_state, c_block, h_block, &b_block, tol, residual, crowd,
+                             &done)
         if status == CONVERGED:
             self._copy(self.spare_state, c_block, h_block, state, c, h)
             return b_block, status, done
@@ -152,7 +155,7 @@ cdef class ActiveSet:
         memcpy(&h_to[0], &h[0], self.n * sizeof(double))
 
     cdef int _block(self, double C, signed char[::1] state, double[::1] c, double[::1] h,
-                    double* b, double tol, double residual, int* done):
+                    double* b, double tol, double residual, double crowd, int* done):
         """Block principal pivoting; STALLED when the violators no longer become fewer."""
         cdef int patience = PATIENCE
         cdef int corrections = 0
@@ -183,6 +186,8 @@ cdef class ActiveSet:
                         continue
                     return CONVERGED
                 corrections = 0
+                if count > crowd:
+                    return STALLED
                 if count < least:
                     least = count
                     patience = PATIENCE
@@ -553,22 +558,33 @@ cdef class ActiveSet:
             kept += 1
         return kept
 
+    def make_feasible(self, double C, signed char[::1] state, double[::1] c, double[::1] h,
+                      double b):
+        """The nearest feasible c, more or less, with its states; state, c and h move in place."""
+        with nogil:
+            self._make_feasible(C, state, c, h, b)
+
     cdef void _make_feasible(self, double C, signed char[::1] state, double[::1] c,
                              double[::1] h, double b) noexcept nogil:
         """Bring c back into the box and to sum zero, moving the rows nearest their knots first."""
         cdef Py_ssize_t i, row, k
         cdef Py_ssize_t count = 0
         cdef double total = 0.0
+        cdef double size = 0.0
         cdef double low, high, dc
         cdef Crossing* order
         for i in range(self.n):
             low, high = C * self.levels[i, self.m], C * self.levels[i, 0]
             if state[i] < 0:
                 low = high = 0.0
-            self._shift(i, min(max(c[i], low), high) - c[i], c, h)
+            dc = min(max(c[i], low), high) - c[i]
+            if fabs(dc) > 1e-14 * (high - low):  # else rounding, not worth a row of K
+                self._shift(i, dc, c, h)
+            c[i] = min(max(c[i], low), high)
             total += c[i]
+            size += fabs(c[i])
         self._flush(h)
-        if self.intercept and total != 0.0:
+        if self.intercept and fabs(total) > 1e-14 * size:
             order = <Crossing*>&self.crossings[0]
             for i in range(self.n):
                 if state[i] >= 0:

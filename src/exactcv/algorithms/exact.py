@@ -47,9 +47,7 @@ class Exact:
             # scratch, so that at least labels and values are those of one and the same solution.
             return REFIT.run(task, ledger, workers)
         start = perf_counter()
-        merged = Merged.nothing(task.problem)
-        if task.folds.leave_one_out:
-            merged = workers.run(lambda: Merged.of(task.problem))
+        merged = workers.run(lambda: Merged.of(task.problem))
         tracker = Tracker(merged.problem, workers.cancel, task.tol)
         points = workers.run(lambda: self.path(task, ledger, tracker, merged))
         middle = perf_counter()
@@ -57,7 +55,7 @@ class Exact:
         if task.folds.leave_one_out:
             counts = self._leave_one_out(task, ledger, workers, points, merged)
         else:
-            counts = self._blocks(task, ledger, workers, points)
+            counts = self._blocks(task, ledger, workers, points, merged)
         counts["path_solves"] = tracker.solves
         counts["at_knot"] = [_members(p) for p in _grid_order(task, points)]
         folds = perf_counter() - middle - (ledger.seconds - judged) / workers.n_threads
@@ -67,7 +65,7 @@ class Exact:
     def path(self, task: Task, ledger: Ledger, tracker: Tracker, merged: Merged) -> list[Point]:
         """Full-data solutions along rising C, entered in the ledger."""
         order = rising(task.grid.Cs)
-        points = list(full_path(tracker.problem, task.grid.Cs[order], tracker))
+        points = full_path(tracker.problem, task.grid.Cs[order], tracker)
         coef = merged.apart(np.array([point.coef for point in points]))
         good = ledger.full(order, coef, within=tolerances.POLISH * task.tol)
         for step in np.flatnonzero(~good):
@@ -97,10 +95,10 @@ class Exact:
         return {"events": sum(workers.map(work, reversed(runs(points))))}
 
     def _blocks(
-        self, task: Task, ledger: Ledger, workers: Workers, points: list[Point]
+        self, task: Task, ledger: Ledger, workers: Workers, points: list[Point], merged: Merged
     ) -> dict[str, Any]:
         def work(fold: int) -> int:
-            return solve_fold(task, ledger, fold, points, workers.cancel)
+            return solve_fold(task, ledger, fold, points, merged, workers.cancel)
 
         return {"fold_solves": sum(workers.map(work, range(len(task.folds))))}
 

@@ -9,54 +9,65 @@ from .. import tolerances
 from ..judge import ledger as entries
 from ..judge.ledger import Ledger
 from ..problem.problem import Task
-from .path import Point, StateArray, Tracker, rising, states_of
+from ..types import FloatArray
+from .merged import Merged
+from .path import Point, StateArray, Tracker, follow, rising
 
 __all__ = ["solve_fold"]
 
 
 def solve_fold(
-    task: Task, ledger: Ledger, fold: int, full: list[Point], cancel: NDArray[np.int32]
+    task: Task,
+    ledger: Ledger,
+    fold: int,
+    full: list[Point],
+    merged: Merged,
+    cancel: NDArray[np.int32],
 ) -> int:
     """Solve one fold along the whole grid; returns the number of linear solves.
 
-    ``full`` holds the full-data solutions along rising C.
+    ``full`` holds the full-data solutions along rising C, with repeated rows as one.
     """
-    problem, Cs = task.problem, task.fold_Cs(fold)
-    order = rising(task.grid.Cs)
+    order, Cs = rising(task.grid.Cs), task.fold_Cs(fold)
+    weight = task.problem.weight.copy()
+    weight[task.folds.left_out[fold]] = 0.0
+    problem = merged.problem.weighted(merged.together(weight))
     tracker = Tracker(problem, cancel, task.tol)
-    out = task.folds.left_out[fold]
-    coef = np.empty((len(order), problem.n))
-    fallback = np.zeros(len(order), dtype=bool)
-    point, last = full[0], full[0].state
-    for step, l in enumerate(order):
-        guess = _guess(point.state, last, full[step].state)
-        guess[out] = -1
-        point = tracker.move(point, float(Cs[l]), guess)
-        last = full[step].state
-        coef[l], fallback[l] = point.coef, point.fallback
-    grid = np.arange(len(order))
-    folds = np.full(len(order), fold)
-    good = ledger.solved(grid, folds, coef, within=tolerances.POLISH * task.tol)
-    for l in np.flatnonzero(~good):
-        _again(task, ledger, tracker, fold, int(l), coef[l])
-    ledger.how[grid[fallback], fold] = entries.FALLBACK
+
+    def guess(step: int, point: Point) -> StateArray:
+        """Rows that agreed with the full data at the last C are expected to do so at this one."""
+        last = full[max(step - 1, 0)].state
+        state = np.where(point.state == last, full[step].state, point.state)
+        state[problem.weight == 0] = -1
+        return state
+
+    start = tracker.adopt(full[0], float(Cs[order[0]]))
+    points = follow(tracker, start, Cs[order], guess)
+    coef = merged.apart(np.array([point.coef for point in points]), weight)
+    good = ledger.solved(
+        order, np.full(len(order), fold), coef, within=tolerances.POLISH * task.tol
+    )
+    for step, point in enumerate(points):
+        if not good[step]:
+            _again(ledger, tracker, fold, int(order[step]), point, merged, weight)
+        elif point.fallback:
+            ledger.how[order[step], fold] = entries.FALLBACK
     return tracker.solves
 
 
-def _guess(state: StateArray, last: StateArray, now: StateArray) -> StateArray:
-    """Rows that agreed with the full data at the last C are expected to do so at this one."""
-    return np.where(state == last, now, state)
-
-
 def _again(
-    task: Task, ledger: Ledger, tracker: Tracker, fold: int, l: int, coef: np.ndarray
+    ledger: Ledger,
+    tracker: Tracker,
+    fold: int,
+    l: int,
+    point: Point,
+    merged: Merged,
+    weight: FloatArray,
 ) -> None:
     """A solution that misses the mark: once more, with K c computed afresh."""
-    C = float(task.fold_Cs(fold)[l])
-    state = states_of(task.problem, C, coef)
-    state[task.folds.left_out[fold]] = -1
-    solution = tracker.polish(Point(C, state, coef, task.problem.times(coef), 0.0))
-    how = entries.FALLBACK if solution.fallback else entries.SOLVED
-    if not ledger.solved(l, [fold], solution.coef[None], how=how)[0] and ledger.sound(l):
-        solution = tracker.slow_but_sure(solution)
-        ledger.solved(l, [fold], solution.coef[None], how=entries.FALLBACK)
+    for solve_again in (tracker.polish, tracker.slow_but_sure):
+        point = solve_again(point)
+        how = entries.FALLBACK if point.fallback else entries.SOLVED
+        coef = merged.apart(point.coef, weight)
+        if ledger.solved(l, [fold], coef[None], how=how)[0] or not ledger.sound(l):
+            break

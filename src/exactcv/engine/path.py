@@ -1,14 +1,23 @@
 """The solution along C, for the full data or for one training set.
 
 Piecewise-linear losses have piecewise-linear solution paths: from one C to the next most rows stay
-where they are (on a segment of their loss, or at a knot).  So each problem starts from the states
-of the last one and needs a few small linear solves (``_core/_active_set.pyx``).
+where they are (on a segment of their loss, or at a knot).  So each problem starts from the one
+before.  How it goes on depends on what is met:
+
+1. *Block steps* (``_core/_active_set.pyx``) from the states of the last problem, if few rows violate
+   them: a few small linear solves.
+2. Else *working-set steps* (``rough.py``) until the states are nearly right, and then
+3. block steps again, with a Cholesky factor of the free rows; or, where they are many and their
+   kernel is well conditioned, *conjugate gradients* (``columns.py``), put off until there are
+   several C to be solved at once.
+4. If these fail: the monotone active set, and in the end the solver that ``refit`` uses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +28,34 @@ from ..judge.intercept import closeness
 from ..problem.problem import Problem
 from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
-from .smo import solve, solve_hinge
+from .columns import Columns, solve_columns
+from .rough import WorkingSets
+from .smo import solve_hinge
 
-__all__ = ["Point", "StateArray", "Tracker", "full_path", "initial_states"]
+__all__ = ["Point", "StateArray", "Tracker", "follow", "full_path", "initial_states"]
 
 StateArray = NDArray[np.int8]
 
-# Where block steps fail, SMO stops at this violation or after this many steps a row.
-ROUGH = 1e-4
+# Block steps from afar are not tried if they are dearer than so many working-set steps, and are
+# given up at once if more rows violate their states than CROWD, or than this share of the free ones.
+DEAR = 5000
+CROWD = 100
+CROWD_SHARE = 0.05
+# CROWD is for block steps that are cheaper than so many working-set steps.
+CHEAP = 500
+# The same after working-set steps.
+NEAR = 10
+NEAR_SHARE = 0.5
+# Violations at which working-set steps stop for a try at block steps; so many steps a row each.
+ROUGH = (0.1, 1e-2, 1e-3, 1e-4)
 ROUGH_STEPS = 20
+# Rows at a bound are carried along with C if they are more than this share of the free ones.
+BOUND_SHARE = 0.5
+# Conjugate gradients start from working-set steps with this violation.
+CLOSE = 1e-3
+# They are for at least so many free rows, and for more if they converge slowly.
+MANY = 600
+QUICK_RATE = 0.55
 
 # A path to a C at which coefficients can move decision values by more than START begins lower, and
 # goes up in steps of STRIDE.
@@ -37,7 +65,11 @@ STRIDE = 30.0
 
 @dataclass
 class Point:
-    """One solved problem: states (see ``_active_set.pyx``), c, h = K c, and how it was found."""
+    """One solved problem: states (see ``_active_set.pyx``), c, h = K c, and how it was found.
+
+    ``rough``: it is not solved yet, but the states are nearly right.  ``rate``: how many working-set
+    steps a free row takes to gain a digit, where known; see `_well_conditioned`.
+    """
 
     C: float
     state: StateArray
@@ -45,6 +77,8 @@ class Point:
     h: FloatArray
     b: float
     fallback: bool = False
+    rough: bool = False
+    rate: float = np.inf
 
 
 class Tracker:
@@ -57,10 +91,11 @@ class Tracker:
     """
 
     def __init__(self, problem: Problem, cancel: NDArray[np.int32], tol: float = 1e-8):
-        levels = problem.loss.coefficient_levels(problem.weight)
+        self._levels = levels = problem.loss.coefficient_levels(problem.weight)
         self.problem = problem
         self.solves = 0
         self._cancel, self._tol = cancel, min(tolerances.REFIT, tolerances.POLISH * tol)
+        self._asked = tol
         self._solver = ActiveSet(problem.K, problem.loss.knots, levels, problem.fit_intercept)
 
     def move(self, point: Point, C: float, guess: StateArray | None = None) -> Point:
@@ -68,14 +103,56 @@ class Tracker:
 
         ``guess`` holds the states to try first; by default those of ``point``.
         """
-        if C > point.C and self._settled(point, guess):
+        return self.finish([self.approach(point, C, guess)])[0]
+
+    def approach(self, point: Point, C: float, guess: StateArray | None = None) -> Point:
+        """The same, but perhaps only roughly: see `finish`."""
+        if C > point.C and not point.rough and self._settled(point, guess):
             return replace(point, C=C)
-        new, status = self._solve(point, C, guess)
-        left_out = new.state < 0
-        for another_way in (self._in_smaller_steps, self._from_working_sets, self._monotone):
-            if status == Status.STALLED:
-                new, status = another_way(point, C, left_out)
-        return new if status == Status.CONVERGED else self.slow_but_sure(new)
+        state = point.state if guess is None else guess
+        new, status = point, int(Status.STALLED)
+        free, n = int(np.count_nonzero(at_knot(state))), self.problem.n
+        cost = _block_cost(free, n) / n
+        if not point.rough and cost <= DEAR:
+            crowd = max(CROWD if cost <= CHEAP else 0, CROWD_SHARE * free)
+            new, status = self._solve(point, C, state, crowd=crowd)
+        if status == Status.STALLED:
+            new, status = self._from_working_sets(point, C, state < 0)
+        return new if new.rough else self._in_any_case(new, status)
+
+    def adopt(self, point: Point, C: float) -> Point:
+        """A feasible point near the solution of a larger training set, to start from."""
+        return replace(self._feasible(point, C, self.problem.weight == 0), rate=point.rate)
+
+    def finish(self, points: Sequence[Point], reach: float = 0.0) -> list[Point]:
+        """Solve what is rough among the points of one training set, all at once.
+
+        A solution that holds for every larger C is to be good enough for ``reach``.
+        """
+        out = list(points)
+        which = [k for k, point in enumerate(points) if point.rough]
+        if not which:
+            return out
+        C, state, coef, h, b = (
+            np.array([getattr(points[k], name) for k in which])
+            for name in ("C", "state", "coef", "h", "b")
+        )
+        settled = [not at_bound(points[k]).any() for k in which]
+        columns = Columns(C, np.where(settled, np.maximum(C, reach), C), state, coef, h, b)
+        tol = 0.3 * tolerances.POLISH * self._asked
+        solved = solve_columns(self.problem, self._levels, columns, tol, self._cancel)
+        for j, k in enumerate(which):
+            out[k] = Point(float(C[j]), state[j], coef[j], h[j], float(b[j]))
+            if not solved[j]:
+                near = replace(points[k], rough=False)
+                out[k] = self._in_any_case(*self._solve(near, near.C))
+        return out
+
+    def _in_any_case(self, point: Point, status: int) -> Point:
+        """What block steps have not solved."""
+        if status == Status.STALLED:
+            point, status = self._solve(point, point.C, monotone=True)
+        return point if status == Status.CONVERGED else self.slow_but_sure(point)
 
     def _settled(self, point: Point, guess: StateArray | None) -> bool:
         """Is this the solution for every larger C too?
@@ -85,7 +162,7 @@ class Tracker:
         """
         if guess is not None and ((guess < 0) & (point.state >= 0)).any():
             return False
-        return not point.coef[~at_knot(point.state)].any()
+        return not at_bound(point).any()
 
     def polish(self, point: Point) -> Point:
         """Solve again from h computed afresh: updates lose digits when C is large."""
@@ -93,46 +170,48 @@ class Tracker:
         new, status = self._solve(fresh, point.C, monotone=True, residual=0.0)
         return new if status == Status.CONVERGED else self.slow_but_sure(new)
 
-    # Block steps that go round in circles start again from nearer by, or go down step by step.
-
-    def _in_smaller_steps(
-        self, point: Point, C: float, left_out: NDArray[np.bool_]
-    ) -> tuple[Point, int]:
-        new, status = _without(point, left_out), int(Status.STALLED)
-        for n_steps in (2, 4) if C != point.C else ():
-            new, status = _without(point, left_out), int(Status.CONVERGED)
-            for step in np.geomspace(point.C, C, n_steps + 1)[1:]:
-                new, status = self._solve(new, float(step))
-                if status != Status.CONVERGED:
-                    break
-            else:
-                break
-        return new, status
-
     def _from_working_sets(
         self, point: Point, C: float, left_out: NDArray[np.bool_]
     ) -> tuple[Point, int]:
-        """A rough solution by SMO, which costs no linear solves, has nearly the right states."""
-        problem = self.problem
-        if problem.loss.n_knots != 1:
-            return _without(point, left_out), int(Status.STALLED)
-        rough = solve(
-            problem.K,
-            problem.loss,
-            C * problem.weight,
-            np.flatnonzero(~left_out),
-            fit_intercept=problem.fit_intercept,
-            tol=ROUGH,
-            max_iter=ROUGH_STEPS * problem.n,
-            cancel=self._cancel,
-            polish=False,
-        )
-        state = states_of(problem, C, rough.coef)
-        near = Point(C, state, rough.coef, problem.K @ rough.coef, rough.intercept)
-        return self._solve(_without(near, left_out), C)
+        """Working-set steps, which cost no linear solves, until block steps are worth a try.
 
-    def _monotone(self, point: Point, C: float, left_out: NDArray[np.bool_]) -> tuple[Point, int]:
-        return self._solve(_without(point, left_out), C, monotone=True)
+        The point that comes back is rough if conjugate gradients are to finish it.
+        """
+        new = self._feasible(point, C, left_out)
+        n, spent, status, last = self.problem.n, 0.0, int(Status.STALLED), np.inf
+        for eps in ROUGH:
+            done, now = self._working_sets.run(C, new.state, new.coef, new.h, eps, ROUGH_STEPS * n)
+            spent += done * n
+            free = int(np.count_nonzero(at_knot(new.state)))
+            if free and 3 * max(now, 0.1 * eps) < last < np.inf:
+                new.rate = done / (free * float(np.log10(last / max(now, 0.1 * eps))))
+            last = now
+            if eps <= CLOSE and _well_conditioned(free, new.rate):
+                return replace(new, rough=True), status
+            if eps > ROUGH[-1] and spent < _block_cost(free, n):
+                continue
+            solved, status = self._solve(new, C, crowd=max(NEAR, NEAR_SHARE * free))
+            if status != Status.STALLED:
+                return solved, status
+        return new, status
+
+    def _feasible(self, point: Point, C: float, left_out: NDArray[np.bool_]) -> Point:
+        """A feasible point near the given one, which is near the solution at C too.
+
+        Where most rows are at a bound, all coefficients grow with C; where most are free, they
+        hardly change.
+        """
+        free = np.count_nonzero(at_knot(point.state))
+        many = np.count_nonzero(at_bound(point)) > BOUND_SHARE * free
+        ratio = C / point.C if many or C < point.C else 1.0
+        state = np.where(left_out, np.int8(-1), point.state)
+        new = Point(C, state, point.coef * ratio, point.h * ratio, point.b, rate=point.rate)
+        self._solver.make_feasible(C, new.state, new.coef, new.h, new.b)
+        return new
+
+    @cached_property
+    def _working_sets(self) -> WorkingSets:
+        return WorkingSets(self.problem, self._levels, self._cancel)
 
     def _solve(
         self,
@@ -141,13 +220,16 @@ class Tracker:
         guess: StateArray | None = None,
         monotone: bool = False,
         residual: float = 1e-11,
+        crowd: float = np.inf,
     ) -> tuple[Point, int]:
         if self._cancel[0]:
             raise Cancelled
         ratio = C / point.C
         state = (point.state if guess is None else guess).copy()
         coef, h = point.coef * ratio, point.h * ratio
-        b, status, solves = self._solver.solve(C, state, coef, h, point.b, monotone, residual)
+        b, status, solves = self._solver.solve(
+            C, state, coef, h, point.b, monotone, residual, crowd
+        )
         self.solves += solves
         return Point(C, state, coef, h, b), status
 
@@ -162,14 +244,29 @@ class Tracker:
         return Point(point.C, state, solution.coef, h, solution.intercept, fallback=True)
 
 
-def _without(point: Point, left_out: NDArray[np.bool_]) -> Point:
-    """The same point for fewer rows."""
-    return replace(point, state=np.where(left_out, np.int8(-1), point.state))
+def _well_conditioned(free: int, rate: float) -> bool:
+    """Are conjugate gradients quicker than a factor of the free rows?
+
+    ``rate`` tells how well conditioned their kernel is: where a free row takes half a working-set
+    step for a digit, conjugate gradients solve the problem in about 75 iterations, and else in a
+    number that grows with the square of the rate.
+    """
+    return free >= MANY * (max(rate, QUICK_RATE) / QUICK_RATE) ** 2
+
+
+def _block_cost(free: int, n: int) -> float:
+    """What a handful of block steps costs, in units of one row in one working-set step."""
+    return free**3 / 75 + 4.0 * free * (free + 0.25 * n)
 
 
 def at_knot(state: StateArray) -> NDArray[np.bool_]:
     """Which rows lie at a knot."""
     return (state > 0) & (state % 2 == 1)
+
+
+def at_bound(point: Point) -> NDArray[np.bool_]:
+    """Which rows lie on a segment where the coefficient grows with C."""
+    return (point.coef != 0) & ~at_knot(point.state)
 
 
 def initial_states(problem: Problem) -> StateArray:
@@ -193,18 +290,36 @@ def states_of(problem: Problem, C: float, coef: FloatArray) -> StateArray:
     return state
 
 
-def full_path(problem: Problem, Cs: FloatArray, tracker: Tracker) -> Iterator[Point]:
+def full_path(problem: Problem, Cs: FloatArray, tracker: Tracker) -> list[Point]:
     """Solutions along rising C for all rows."""
     state = initial_states(problem)
     below = _approach(problem, float(Cs[0]))
     levels = problem.loss.coefficient_levels(below[0] * problem.weight)
     coef = np.where(state == 0, levels[:, 0], levels[:, -1])
-    point = Point(float(below[0]), state, coef, problem.K @ coef, 0.0)
+    start = Point(float(below[0]), state, coef, problem.K @ coef, 0.0)
     for C in below[:-1]:
-        point = tracker.move(point, float(C))
-    for C in Cs:
-        point = tracker.move(point, float(C))
-        yield point
+        start = tracker.move(start, float(C))
+    return follow(tracker, start, Cs, lambda step, point: point.state)
+
+
+def follow(
+    tracker: Tracker, start: Point, Cs: FloatArray, guess: Callable[[int, Point], StateArray]
+) -> list[Point]:
+    """Solutions of one training set along rising C.
+
+    ``guess`` gives the states to try at a step, from the point before it; rows with state -1 take
+    no part.
+    """
+    points: list[Point] = []
+    point = start
+    for step, C in enumerate(Cs):
+        point = tracker.approach(point, float(C), guess(step, point))
+        points.append(point)
+        if point.rough and not at_bound(point).any():
+            # Solved, this may hold for every larger C.
+            points = tracker.finish(points, reach=float(Cs[-1]))
+            point = points[-1]
+    return tracker.finish(points)
 
 
 def _approach(problem: Problem, C: float) -> FloatArray:

@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..types import FloatArray, IntArray
 from .folds import Folds
@@ -89,6 +90,14 @@ class Problem:
         """K c for each row c of ``coef``."""
         return np.asarray(coef @ self.K)
 
+    def weighted(self, weight: FloatArray) -> Problem:
+        """The same problem with other row weights; what depends on K alone is shared."""
+        other = replace(self, weight=weight)
+        for name in ("diagonal", "K_single"):
+            if name in self.__dict__:
+                other.__dict__[name] = self.__dict__[name]
+        return other
+
     @property
     def bounded(self) -> bool:
         """Has every coefficient an upper bound?"""
@@ -97,6 +106,18 @@ class Problem:
     @cached_property
     def diagonal(self) -> FloatArray:
         return np.ascontiguousarray(np.diagonal(self.K))
+
+    @cached_property
+    def K_single(self) -> tuple[NDArray[np.float32], float]:
+        """K in single precision, divided by its largest diagonal entry, and that entry.
+
+        For rough solutions; made when first asked for, and then kept.
+        """
+        scale = float(self.diagonal.max()) or 1.0
+        single = self.K.astype(np.float32)
+        if scale != 1.0:
+            single *= np.float32(1.0 / scale)
+        return single, scale
 
 
 @dataclass(frozen=True)
