@@ -34,6 +34,16 @@ def linear(X: FloatArray) -> FloatArray:
     return np.ascontiguousarray((K + K.T) / 2)
 
 
+def floor(K: FloatArray, coef: FloatArray) -> float:
+    """What the rounding of u = K c + b alone may make of the judge's figures.
+
+    As ``judge/piecewise_linear.py`` has it, with the same margin: 8 times 1.1e-16 times the size of
+    the terms.
+    """
+    root = np.sqrt(np.maximum(np.diagonal(K), 0.0))
+    return float(8.0 * 1.1e-16 * root.max() * (np.abs(coef) @ root))
+
+
 def labels(n: int) -> FloatArray:
     return np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
 

@@ -14,10 +14,10 @@ def peers() -> dict[str, Callable[..., SVC]]:
     """Those that are installed."""
     found = {"scikit-learn": SVC}
     try:
-        from sklearnex.svm import SVC as Faster
+        from sklearnex import svm
     except ImportError:
         return found
-    return found | {"intelex": Faster}
+    return found | {"intelex": svm.SVC}
 
 
 def plain_fits(

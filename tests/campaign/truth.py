@@ -25,8 +25,8 @@ from exactcv.problem.grid import Grid
 SHARP = 1e-6
 # The intercept is open where it depends on what is called a bound, by this factor.
 DOUBT = 100.0
-# With Clarabel a coefficient must be this far inside its box to fix the intercept, and no box may be
-# so many times another: its coefficients are good to some digits of the largest.
+# With Clarabel a coefficient must be this far inside its box to fix the intercept, and no box may
+# be so many times another: its coefficients are good to some digits of the largest.
 INSIDE, EVEN = 1e-3, 1e4
 
 
@@ -70,7 +70,10 @@ def solve_all(
     fit_intercept: bool,
     quick: bool = True,
 ) -> Truth:
-    """The left-out values of every fold at every C; without ``quick`` by the interior point alone."""
+    """The left-out values of every fold at every C.
+
+    Without ``quick`` by the interior point alone.
+    """
     shape = len(grid), len(folds.pair_rows)
     truth = Truth(np.zeros(shape), np.zeros(shape), np.zeros(shape, bool), np.zeros(shape, int))
     todo = [

@@ -24,6 +24,7 @@ from exactcv.engine.path import Tracker, full_path, initial_states
 from exactcv.engine.smo import solve
 from exactcv.exceptions import NotPSDWarning
 from exactcv.judge.certificate import residuals
+from exactcv.judge.intercept import canonical_intercept, intercept_limits
 from exactcv.judge.ledger import Ledger
 from exactcv.problem.folds import Folds, leave_one_out_folds, make_folds
 from exactcv.problem.grid import Grid
@@ -125,6 +126,11 @@ def test_active_set_equals_working_set(chunk: int) -> None:
             continue
         box = C * small.weight
         theirs = solve(small.K, loss, box, fit_intercept=fit_intercept)
+        if fit_intercept:  # any of the optimal ones will do
+            levels, near = loss.coefficient_levels(box), np.zeros(len(box))
+            low, high = intercept_limits(h, coef, levels, loss, box > 0, near)
+            assert low - 1e-8 <= b <= high + 1e-8, seed
+            b = canonical_intercept(h, coef, levels, loss, box > 0)
         kkt, _ = residuals(small.K, loss, box, coef, b, fit_intercept=fit_intercept)
         assert kkt <= 1e-8, seed
         assert small.K @ coef == pytest.approx(small.K @ theirs.coef, rel=1e-6, abs=1e-6), seed

@@ -28,6 +28,10 @@ class ActiveSet:
         b: float,
         monotone: bool,
         residual: float = 1e-11,
+        crowd: float = ...,
         tol: float = 1e-11,
         max_iter: int = 100000,
     ) -> tuple[float, int, int]: ...
+    def make_feasible(
+        self, C: float, state: NDArray[np.int8], c: FloatArray, h: FloatArray, b: float
+    ) -> None: ...

@@ -420,7 +420,7 @@ cdef class ActiveSet:
         curvature = both
         if up >= 0 and down >= 0:
             curvature -= 2 * self.K[up, down]
-        curvature = max(curvature, 1e-12 * both + 1e-300)
+        curvature = max(curvature, 1e-12 * fabs(both) + 1e-300)
         step = min(max(b_up - b_down, 0.0) / curvature, min(low, high))
         self._measure(c)
         if up >= 0:

@@ -10,6 +10,7 @@ def walk(
     coef: FloatArray,
     u: FloatArray,
     who: IntArray,
+    taken: FloatArray,
     margin: float,
     least: FloatArray,
     most: FloatArray,

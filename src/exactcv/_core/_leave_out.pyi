@@ -1,44 +1,28 @@
-from enum import IntFlag
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..types import FloatArray, IntArray
+from ._base import Base
 
-class Outcome(IntFlag):
-    DONE = 0
-    TOO_LONG = 1
-    NO_ROW_LEFT = 2
-    SINGULAR = 3
+FACTS: tuple[str, ...]
 
 @final
 class LeaveOut:
     @property
     def events(self) -> int: ...
-    def __init__(
-        self,
-        K: FloatArray,
-        rows: IntArray,
-        border: FloatArray,
-        P: FloatArray,
-        response: FloatArray,
-        members: IntArray,
-        u: FloatArray,
-        c: FloatArray,
-        state: NDArray[np.int8],
-        knots: FloatArray,
-        levels: FloatArray,
-        intercept: bool,
-        tol: float,
-    ) -> None: ...
+    def __init__(self, base: Base, near: float, offset: FloatArray, given: float) -> None: ...
     def leave_out(
         self,
         who: IntArray,
         position: IntArray,
-        coef: FloatArray,
+        taken: FloatArray,
         column: FloatArray,
-        out: FloatArray,
+        column_of: IntArray,
+        facts: FloatArray,
         outcome: NDArray[np.int8],
+        out: FloatArray,
+        drive: bool,
         cancel: NDArray[np.intc],
     ) -> None: ...

@@ -7,8 +7,10 @@ def judge(
     C: FloatArray,
     table: FloatArray,
     own: IntArray,
-    weight_max: float,
-    weight_sum: float,
+    widest: float,
+    heaviest: float,
+    lightest: float,
+    slack: float,
     fit_intercept: bool,
     out: FloatArray,
 ) -> None: ...

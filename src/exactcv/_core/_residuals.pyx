@@ -68,8 +68,9 @@ def judge(
     """KKT violation, duality gap, primal objective and floor of each solution (hinge loss).
 
     ``own[k]`` is a row that solution k leaves out beyond those without weight in ``table``, or -1.
-    out[k] = (violation, absolute gap, primal, floor).  See ``judge/piecewise_linear.py`` for what they
-    mean; ``widest`` is max sqrt(K_ii), ``heaviest`` the largest weight and ``lightest`` the least.
+    out[k] = (violation, absolute gap, primal, floor).  See ``judge/piecewise_linear.py`` for what
+    they mean; ``widest`` is max sqrt(K_ii), ``heaviest`` the largest weight and ``lightest`` the
+    least.
     """
     cdef Py_ssize_t n = coef.shape[1], k, j
     cdef exactcv_tally_t t

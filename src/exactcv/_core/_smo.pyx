@@ -16,6 +16,8 @@ own, and their e alone is kept up to date.  When it is done with them (and once 
 end), e of the others is brought up to date from what has changed since, and all take part again.
 """
 
+from libc.math cimport fabs
+
 import numpy as np
 
 from ._rows cimport RowCache
@@ -85,8 +87,8 @@ cdef void move_pair(State *p, RowCache cache, Py_ssize_t i, Py_ssize_t j) noexce
     cdef const double *row_j = kernel_row(cache, j)
     cdef double both = p.diagonal[i] + p.diagonal[j], curvature = both - 2.0 * row_i[j]
     cdef double room_i = p.upper[i] - p.coef[i], room_j = p.coef[j] - p.lower[j]
-    cdef double step = (p.e[i] - p.e[j]) / max(curvature, LEAST_CURVATURE * both + LEAST_DIAGONAL)
-    step = min(step, min(room_i, room_j))
+    cdef double least = LEAST_CURVATURE * fabs(both) + LEAST_DIAGONAL
+    cdef double step = min((p.e[i] - p.e[j]) / max(curvature, least), min(room_i, room_j))
     # A coefficient that meets its bound is put there exactly.
     p.coef[i] = p.upper[i] if step >= room_i else p.coef[i] + step
     p.coef[j] = p.lower[j] if step >= room_j else p.coef[j] - step

@@ -88,7 +88,7 @@ cdef void move_pair(Pair *p, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
     cdef const double *row_i = p.K + i * p.n
     cdef const double *row_j = p.K + j * p.n
     cdef double both = p.diagonal[i] + p.diagonal[j], curvature = both - 2.0 * row_i[j]
-    cdef double bend = max(curvature, LEAST_CURVATURE * both + LEAST_DIAGONAL)
+    cdef double bend = max(curvature, LEAST_CURVATURE * fabs(both) + LEAST_DIAGONAL)
     cdef double room_i = p.upper[i] - p.c[i], room_j = p.c[j] - p.lower[j]
     cdef double rise = p.e[i] - p.e[j]
     cdef double step = min(rise / bend, min(room_i, room_j))

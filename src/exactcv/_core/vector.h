@@ -21,7 +21,8 @@
 #define EXACTCV_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define EXACTCV_MIN(a, b) ((a) < (b) ? (a) : (b))
 
-/* What one solution's rows add up to; see exactcv_tally.  ``judge/piecewise_linear.py`` says why. */
+/* What one solution's rows add up to; see exactcv_tally, and ``judge/piecewise_linear.py`` for why.
+ */
 typedef struct {
     double residual; /* max of the natural residuals */
     double coarse;   /* max of stiff over rows within 1 of their knot */

@@ -12,8 +12,9 @@
 
 #include "vector.h"
 
-/* Curvature taken where the true one is zero or negative (K singular or indefinite), in units of the
- * diagonal entries it comes from: an absolute figure would hold up every step where K is tiny. */
+/* Curvature taken where the true one is zero or negative (K singular or indefinite), in units of
+ * the diagonal entries it comes from: an absolute figure would hold up every step where K is tiny.
+ */
 #define EXACTCV_LEAST_CURVATURE 1e-12
 /* The same for one coefficient, whose diagonal entry is its curvature. */
 #define EXACTCV_LEAST_DIAGONAL 1e-300
@@ -112,7 +113,7 @@ static ptrdiff_t exactcv_second_of_pair(const double *x, const double *e, const 
     {                                                                                            \
         const double at = x[i], low = lower[i], rise = top - e[i];                               \
         const double both = own + diagonal[i], bend = both - 2.0 * row[i];                       \
-        const double least = EXACTCV_LEAST_CURVATURE * both + EXACTCV_LEAST_DIAGONAL;            \
+        const double least = EXACTCV_LEAST_CURVATURE * fabs(both) + EXACTCV_LEAST_DIAGONAL;      \
         const double gain = rise * rise / EXACTCV_MAX(bend, least);                              \
         const double shrinks = at > low ? gain : -1.0;                                           \
         const double value = rise > 0.0 ? shrinks : -1.0;                                        \

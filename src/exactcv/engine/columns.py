@@ -6,8 +6,8 @@ Given its states, a problem is a linear system over its free rows M,
 
 which a Cholesky factor solves in |M|^3 / 3 operations.  Where most rows are free, K_MM is well
 conditioned, and conjugate gradients take a few dozen products with K.  The problems of one training
-set at several C share these products: they are columns of one matrix, and a column among ten costs a
-third of what it costs alone.
+set at several C share these products: they are columns of one matrix, and a column among ten costs
+a third of what it costs alone.
 
 Products inside the iteration are in single precision, on the part of K that the columns need.  What
 they leave is worked out from c in double precision, once a round (iterative refinement), and the

@@ -34,8 +34,11 @@ MANY, OTHER_STARTS = 8, 2
 
 @dataclass(frozen=True)
 class Leaves:
-    """Folds, the row that each leaves out, its site, how much of its box that keeps (as a share)
-    and what its coefficient must give up."""
+    """Folds of leave-one-out, and what they take.
+
+    The row that each leaves out, its site, how much of its box that keeps (as a share) and what its
+    coefficient must give up.
+    """
 
     folds: IntArray
     rows: IntArray
@@ -50,8 +53,13 @@ class Leaves:
         return replace(self, taken=full.coef[self.sites] - rest)
 
     def part(self, which: IntArray | NDArray[np.bool_] | slice) -> Leaves:
-        parts = (self.folds, self.rows, self.sites, self.keep, self.taken)
-        return Leaves(*(values[which] for values in parts))
+        return Leaves(
+            self.folds[which],
+            self.rows[which],
+            self.sites[which],
+            self.keep[which],
+            self.taken[which],
+        )
 
     def __len__(self) -> int:
         return len(self.folds)

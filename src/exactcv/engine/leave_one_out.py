@@ -18,7 +18,7 @@ from .. import tolerances
 from ..judge.certificate import implied_accuracy
 from ..judge.ledger import Ledger
 from ..problem.problem import Task
-from ..types import FloatArray, IntArray
+from ..types import IntArray
 from .bounds import Reach, Span, labels_proved, reach
 from .fold_solver import BLOCK, FoldSolver, Leaves
 from .full_solution import FullSolution

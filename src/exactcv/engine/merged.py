@@ -82,7 +82,8 @@ class Merged:
         """Sums over the rows of each site (weights, or coefficients); zero for the others."""
         if not self.any:
             return values
-        return np.bincount(self.first, weights=values, minlength=len(self.first))
+        summed = np.bincount(self.first, weights=values, minlength=len(self.first))
+        return np.asarray(summed, dtype=float)
 
     def apart(self, coef: FloatArray, weight: FloatArray | None = None) -> FloatArray:
         """Every row's share of its site's coefficient, for one solution or one in each row.

@@ -4,8 +4,8 @@ Piecewise-linear losses have piecewise-linear solution paths: from one C to the 
 where they are (on a segment of their loss, or at a knot).  So each problem starts from the one
 before.  How it goes on depends on what is met:
 
-1. *Block steps* (``_core/_active_set.pyx``) from the states of the last problem, if few rows violate
-   them: a few small linear solves.
+1. *Block steps* (``_core/_active_set.pyx``) from the states of the last problem, if few rows
+   violate them: a few small linear solves.
 2. Else *working-set steps* (``rough.py``) until the states are nearly right, and then
 3. block steps again, with a Cholesky factor of the free rows; or, where they are many and their
    kernel is well conditioned, *conjugate gradients* (``columns.py``), put off until there are
@@ -37,7 +37,8 @@ __all__ = ["Point", "StateArray", "Tracker", "follow", "full_path", "initial_sta
 StateArray = NDArray[np.int8]
 
 # Block steps from afar are not tried if they are dearer than so many working-set steps, and are
-# given up at once if more rows violate their states than CROWD, or than this share of the free ones.
+# given up at once if more rows violate their states than CROWD, or than this share of the free
+# ones.
 DEAR = 5000
 CROWD = 100
 CROWD_SHARE = 0.05
@@ -67,8 +68,8 @@ STRIDE = 30.0
 class Point:
     """One solved problem: states (see ``_active_set.pyx``), c, h = K c, and how it was found.
 
-    ``rough``: it is not solved yet, but the states are nearly right.  ``rate``: how many working-set
-    steps a free row takes to gain a digit, where known; see `_well_conditioned`.
+    ``rough``: it is not solved yet, but the states are nearly right.  ``rate``: how many
+    working-set steps a free row takes to gain a digit, where known; see `_well_conditioned`.
     """
 
     C: float

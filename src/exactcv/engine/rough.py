@@ -1,8 +1,8 @@
 """Seeded working sets: a rough solution from one nearby, whose states are nearly right.
 
-Block steps (``_core/_active_set.pyx``) need a start that is close.  Steps of a working set are cheap
-and never diverge, but crawl in the end.  So these go first (``_core/_rough.pyx``), from the solution
-at the last C or of the full data, and stop early.
+Block steps (``_core/_active_set.pyx``) need a start that is close.  Steps of a working set are
+cheap and never diverge, but crawl in the end.  So these go first (``_core/_rough.pyx``), from the
+solution at the last C or of the full data, and stop early.
 """
 
 from __future__ import annotations

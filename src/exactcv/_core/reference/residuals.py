@@ -35,8 +35,10 @@ NEAR = 1e-6
 
 
 class Tally(NamedTuple):
-    """The figures of one solution: violation, absolute gap, primal objective, and what rounding
-    alone may make of the violation and of the relative gap."""
+    """The figures of one solution: violation, absolute gap, primal objective and floor.
+
+    The floor is what rounding alone may make of the violation and of the relative gap.
+    """
 
     kkt: float
     gap: float
@@ -45,8 +47,11 @@ class Tally(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """What violations are measured by: sqrt(K_ii) of each row, the largest of them, and the unit of
-    decision values (for piecewise-linear losses the largest knot)."""
+    """What violations are measured by.
+
+    sqrt(K_ii) of each row, the largest of them, and the unit of decision values (for
+    piecewise-linear losses the largest knot).
+    """
 
     root: FloatArray
     widest: float
@@ -250,7 +255,7 @@ def smo_steps(
             break
         if j >= 0:
             both = diagonal[i] + diagonal[j]
-            least = LEAST_CURVATURE * both + LEAST_DIAGONAL
+            least = LEAST_CURVATURE * np.abs(both) + LEAST_DIAGONAL
             curvature = max(both - 2.0 * K[rows[i], rows[j]], least)
             room_i, room_j = upper[i] - coef[i], coef[j] - lower[j]
             step = min((e[i] - e[j]) / curvature, room_i, room_j)
@@ -279,7 +284,7 @@ def _choose_pair(
     violation = float(grows[i] - shrinks.min())
     rise = grows[i] - shrinks
     both = diagonal[i] + diagonal
-    least = LEAST_CURVATURE * both + LEAST_DIAGONAL
+    least = LEAST_CURVATURE * np.abs(both) + LEAST_DIAGONAL
     curvature = np.maximum(both - 2.0 * K[rows[i], rows], least)
     gain = np.where(rise > 0, rise, 0.0) ** 2 / curvature
     return i, int(np.argmax(gain)), violation

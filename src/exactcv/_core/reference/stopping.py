@@ -98,7 +98,7 @@ def _choose(
     shrinks = np.where(c > lower, e, np.inf)
     i = int(np.argmax(grows))
     both = diagonal[i] + diagonal
-    bend = np.maximum(both - 2.0 * K[i], LEAST_CURVATURE * both + LEAST_DIAGONAL)
+    bend = np.maximum(both - 2.0 * K[i], LEAST_CURVATURE * np.abs(both) + LEAST_DIAGONAL)
     rise = np.maximum(grows[i] - shrinks, 0.0)
     return i, int(np.argmax(rise**2 / bend)), float(grows[i] - shrinks.min())
 
@@ -116,7 +116,7 @@ def _first_step(
         return
     room_i, room_j = upper[i] - c[i], c[j] - lower[j]
     both = diagonal[i] + diagonal[j]
-    bend = max(both - 2.0 * K[i, j], LEAST_CURVATURE * both + LEAST_DIAGONAL)
+    bend = max(both - 2.0 * K[i, j], LEAST_CURVATURE * np.abs(both) + LEAST_DIAGONAL)
     step = min((e[i] - e[j]) / bend, room_i, room_j)
     # A coefficient that meets its bound is put there exactly.
     c[i] = upper[i] if step >= room_i else c[i] + step
