@@ -79,7 +79,7 @@ class Start:
     @classmethod
     def of(cls, task: Task) -> Start:
         tracker, ledger = Tracker(task.problem, np.zeros(1, dtype=np.int32)), Ledger(task)
-        point = next(full_path(task.problem, task.grid.Cs, tracker))
+        point = full_path(task.problem, task.grid.Cs[:1], tracker)[0]
         if not ledger.full(0, point.coef, within=tolerances.POLISH * task.tol)[0]:
             point = tracker.polish(point)
             ledger.full(0, point.coef)
@@ -103,7 +103,8 @@ class Start:
         """Each row, the solution from which it is left out, and the coefficients without it."""
         for who, table in self.tables():
             base = table.base
-            coef, found = table.solutions(who, base.coef[who], np.zeros(1, dtype=np.int32))
+            cancel = np.zeros(1, dtype=np.int32)
+            coef, found = table.solutions(who, base.coef[who], cancel, drive=True)
             for j, row, bad in zip(who, coef, found.failed, strict=True):
                 yield int(j), base, None if bad else row
 

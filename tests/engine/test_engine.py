@@ -127,8 +127,8 @@ def test_active_set_equals_working_set(chunk: int) -> None:
         box = C * small.weight
         theirs = solve(small.K, loss, box, fit_intercept=fit_intercept)
         if fit_intercept:  # any of the optimal ones will do
-            levels, near = loss.coefficient_levels(box), np.zeros(len(box))
-            low, high = intercept_limits(h, coef, levels, loss, box > 0, near)
+            levels = loss.coefficient_levels(box)
+            low, high = intercept_limits(h, coef, levels, loss, box > 0)
             assert low - 1e-8 <= b <= high + 1e-8, seed
             b = canonical_intercept(h, coef, levels, loss, box > 0)
         kkt, _ = residuals(small.K, loss, box, coef, b, fit_intercept=fit_intercept)
