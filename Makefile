@@ -6,7 +6,7 @@ BUILD := build
 LOWEST :=
 PYTEST = $(BIN)/python -m pytest -n 2
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
-SOURCES := $(shell find src -name '*.py' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name meson.build)
+SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name meson.build)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-exactness test-matrix check format docs bench clean
@@ -26,11 +26,15 @@ test-exactness: $(VENV)/.installed $(VENV)/.has-test  ## only the tests of the a
 test-matrix:  ## all tests, with the BLAS of other processors and with the lowest versions
 	@MAKE="$(MAKE)" .ci/matrix
 
-check: $(VENV)/.installed $(VENV)/.has-dev $(VENV)/.has-test  ## format, lint and types
+check: $(VENV)/.installed $(VENV)/.has-dev $(VENV)/.has-test  ## format, lint, types, and which room imports which
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	PATH="$(abspath $(BIN)):$$PATH" cython-lint src
+	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/mypy
+	$(BIN)/stubtest exactcv._core --mypy-config-file pyproject.toml --allowlist tests/typing/not_in_stubs.txt
+	$(BIN)/mypy --config-file tests/typing/mypy.ini tests/typing
+	$(BIN)/pyright --project tests/typing --pythonpath $(BIN)/python
 
 format: $(VENV)/.has-dev  ## put the sources in shape
 	$(BIN)/ruff format .
@@ -39,8 +43,8 @@ format: $(VENV)/.has-dev  ## put the sources in shape
 docs: $(VENV)/.installed $(VENV)/.has-docs  ## these pages, in docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
-bench: $(VENV)/.installed  ## the benchmarks of benchmarks/RESULTS.md
-	$(BIN)/python benchmarks/run.py
+bench: $(VENV)/.installed $(VENV)/.has-pandas  ## exactcv against scikit-learn (others: benchmarks/README.md)
+	$(BIN)/python -m benchmarks.peers.run
 
 # pyproject.toml is the only list of requirements.  What a part of it lists ("build", "run" or an
 # extra) is installed once; LOWEST=--lowest takes the lowest versions that it allows.

@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING
 
 from . import datasets
 from .algorithms import methods
@@ -58,8 +59,17 @@ __all__ = [
     "write_html",
 ]
 
+if TYPE_CHECKING:
+    from .estimators.drop_in.functions import cross_val_predict, cross_val_score
+    from .estimators.drop_in.grid_search import GridSearchCV
+    from .estimators.smooth_svc import SmoothSVC
+    from .estimators.svc_cv import SVCCV
+    from .report.html.page import write_html
+    from .report.plots import ErrorCurveDisplay, HeatMapDisplay, LeftOutDisplay, RocDisplay
+    from .storage.model_file import load_model, save_model
 
-# Imported when first asked for: scikit-learn takes most of a second.
+# Imported when first asked for: scikit-learn takes most of a second.  Type checkers see the imports
+# above, and nothing else: a name that is not there is an error to them too.
 _LAZY = {
     "ErrorCurveDisplay": "report.plots",
     "GridSearchCV": "estimators.drop_in.grid_search",
@@ -76,10 +86,12 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name in _LAZY:
-        return getattr(import_module(f".{_LAZY[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name in _LAZY:
+            return getattr(import_module(f".{_LAZY[name]}", __name__), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ __all__ = ["load_breast_cancer", "make_mixture"]
 def make_mixture(
     n: int,
     p: int,
-    random_state: Any = None,
+    random_state: int | np.random.Generator | None = None,
     *,
     mean: float = 1.0,
     noise: float = 3.0,

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from _oracle import Run, Start, Twin, make_task, random_small, run
 from _problems import BUILDERS, FloatArray, Small, labels, linear, rbf
-from exactcv._core._active_set import ActiveSet, Status
-from exactcv._core._factor import Factor
 
 import exactcv
 from exactcv._core import _bounds
+from exactcv._core._active_set import ActiveSet, Status
+from exactcv._core._factor import Factor
 from exactcv._core.reference import residuals as reference
 from exactcv.engine.path import Tracker, full_path, initial_states
 from exactcv.engine.smo import solve

@@ -54,6 +54,22 @@ def test_the_public_names_are_in_the_reference() -> None:
     assert missing == []
 
 
+def test_whatever_users_call_says_what_it_does() -> None:
+    import exactcv
+
+    called = {name: getattr(exactcv, name) for name in exactcv.__all__}
+    for name, cls in list(called.items()):
+        if isinstance(cls, type):
+            public = (method for method in dir(cls) if not method.startswith("_"))
+            called |= {f"{name}.{method}": getattr(cls, method) for method in public}
+    silent = [
+        name
+        for name, what in called.items()
+        if (getattr(what, "__module__", None) or "").startswith("exactcv") and not what.__doc__
+    ]
+    assert silent == []
+
+
 def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("sphinx", reason="sphinx is not installed")
     done = subprocess.run(

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 # cython: cdivision=True, initializedcheck=False
-"""Two dual problems of one left-out row, side by side.  
+"""Two dual problems of one left-out row, side by side.
 
 Driver: ``algorithms/loo_stopping/dual_pair.py``.
 Twin: ``reference/stopping.py``.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import get_args
 
 from ..exceptions import UnsupportedError
 from ..problem.checks import check_choice
 from ..problem.folds import Folds
+from ..types import LossName
 from .base import Method, Support
 
 __all__ = [
@@ -22,7 +24,7 @@ __all__ = [
     "methods",
 ]
 
-LOSSES = ("hinge", "squared_hinge", "logistic", "squared")
+LOSSES: tuple[LossName, ...] = get_args(LossName)
 
 
 # Five methods that differ in where a fold starts, in one file.

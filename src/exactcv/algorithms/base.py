@@ -1,15 +1,18 @@
-"""The one interface of all methods, and their registry."""
+"""The one interface of all methods; the registry is in ``__init__.py``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from ..judge.ledger import Ledger
 from ..problem.problem import Penalty, Task
 from ..runtime.threads import Workers
+from ..types import LossName
 
-__all__ = ["Method", "Support"]
+__all__ = ["FoldKind", "Method", "Support"]
+
+FoldKind = Literal["loo", "k-fold", "any"]
 
 
 @dataclass(frozen=True)
@@ -18,8 +21,8 @@ class Support:
 
     summary: str
     paper: str
-    losses: tuple[str, ...]
-    folds: tuple[str, ...]  # of "loo", "k-fold", "any"
+    losses: tuple[LossName, ...]
+    folds: tuple[FoldKind, ...]
     intercept: bool = True
     no_intercept: bool = True
     decision: bool = True  # left-out decision values, or labels only

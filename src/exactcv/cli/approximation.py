@@ -13,6 +13,7 @@ from typing import Any
 
 from ..exceptions import InputError, MemoryLimitError, UnsupportedError
 from ..runtime.memory import matrix_size, shortage
+from ..types import Approx
 from .settings import TuneSettings
 
 __all__ = ["DEFAULT_COMPONENTS", "Choice", "choose_kernel"]
@@ -82,7 +83,7 @@ def choose_kernel(
     return Choice(made, _chosen(made, n))
 
 
-def _approximate(settings: TuneSettings, approx: str, n: int) -> TuneSettings:
+def _approximate(settings: TuneSettings, approx: Approx, n: int) -> TuneSettings:
     asked = settings.components
     if approx == "nystroem" and asked is not None and asked > n:
         raise InputError(

@@ -7,15 +7,15 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ..crossval.cross_validate import cross_validate
 from ..crossval.result import CVResult
 from ..datasets import load_breast_cancer
 from ..problem.kernels import Kernel, kernel_matrix
 from ..report import words as report
+from ..runtime.threads import SingleThreadedBlas
 from ..storage.atomic import make_folder, write_bytes
-from ..types import FloatArray
+from ..types import FloatArray, Output
 
 __all__ = ["demo", "estimate_refits"]
 
@@ -23,7 +23,7 @@ __all__ = ["demo", "estimate_refits"]
 def demo(
     *,
     method: str = "exact",
-    output: str = "decision",
+    output: Output = "decision",
     n_jobs: int = 1,
     progress: bool = True,
     out: Path | None = None,
@@ -80,7 +80,7 @@ def estimate_refits(
     rng = np.random.default_rng(0)
     n, spent = len(y), 0.0
     grid = np.linspace(0, len(Cs) - 1, n_timed).round().astype(int)
-    with threadpool_limits(limits=1):
+    with SingleThreadedBlas():
         for k in grid:
             train = np.delete(np.arange(n), rng.integers(n))
             K_train, y_train = K[np.ix_(train, train)], y[train]

@@ -11,13 +11,14 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, get_args
 
 import click
 
 from .. import __version__
 from ..algorithms import methods
 from ..exceptions import ExactCVError
+from ..types import Output, Select, Unseen
 
 __all__ = ["main"]
 
@@ -204,7 +205,7 @@ def _wanted(progress: bool | None) -> bool:
 @click.option("--scoring", help="What to maximise: any scorer of scikit-learn. Default: accuracy.")
 @click.option(
     "--select",
-    type=click.Choice(["min", "1se"]),
+    type=click.Choice(get_args(Select)),
     default="min",
     show_default=True,
     help="The best point, or the smallest C within one standard error of it.",
@@ -299,7 +300,7 @@ def tune(
 )
 @click.option(
     "--unseen",
-    type=click.Choice(["error", "zeros"]),
+    type=click.Choice(get_args(Unseen)),
     default="error",
     show_default=True,
     help="Text that was not in the tuning data: refuse it, or let it be no level at all.",
@@ -310,7 +311,7 @@ def predict(
     file: Path,
     out: Path | None,
     drop: tuple[str, ...],
-    unseen: str,
+    unseen: Unseen,
     **read_options: Any,
 ) -> None:
     """Predict the rows of FILE with MODEL, a model file or the folder that 'tune --out' wrote.
@@ -335,7 +336,7 @@ def predict(
 @cli.command(short_help="Leave-one-out on a bundled data set.")
 @click.option(
     "--output",
-    type=click.Choice(["error", "decision"]),
+    type=click.Choice(get_args(Output)),
     default="decision",
     show_default=True,
     help="Labels only, or every left-out decision value.",
@@ -344,7 +345,7 @@ def predict(
 @click.option("--out", type=FILE, metavar="DIR", help="Also write report.html and curve.png there.")
 @click.option("--n-jobs", "--jobs", type=int, default=1, show_default=True, help="Threads.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-def demo(output: str, method: str, out: Path | None, n_jobs: int, quiet: bool) -> None:
+def demo(output: Output, method: str, out: Path | None, n_jobs: int, quiet: bool) -> None:
     """Leave-one-out over 50 lambdas on a bundled data set, and what refits would cost."""
     from .demo import demo as run
 

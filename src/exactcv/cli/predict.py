@@ -12,6 +12,7 @@ from ..storage.model_file import load_model
 from ..storage.readers import read_table
 from ..storage.table import Table, parse_labels
 from ..storage.table_model import TableModel
+from ..types import Unseen
 from . import results
 
 __all__ = ["predict"]
@@ -22,7 +23,7 @@ def predict(
     file: Path,
     *,
     out: Path | None = None,
-    unseen: str = "error",
+    unseen: Unseen = "error",
     drop: tuple[str, ...] = (),
     read_options: dict[str, Any] | None = None,
     show: Callable[[str], None],

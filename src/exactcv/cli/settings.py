@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ..exceptions import InputError
 from ..problem.gamma import GAMMA_RULES
+from ..types import Approx, KernelName, LossName, Select
 
 __all__ = [
     "DEFAULT_CS",
@@ -48,21 +49,22 @@ class TuneSettings:
     standardize: bool = True
     cv: str = "loo"
     seed: int | None = None
-    kernel: str = "rbf"
+    kernel: KernelName = "rbf"
     gammas: int | None = None
     gamma: str | None = None
     degree: int = 3
     coef0: float = 0.0
     cs: str | None = None
     lambdas: str | None = None
-    loss: str = "hinge"
+    loss: LossName = "hinge"
     scoring: str | None = None
-    select: str = "min"
+    select: Select = "min"
     class_weight: str | None = None
     probability: bool = False
     method: str = "exact"
     tol: float = 1e-8
-    approx: str | None = "auto"  # None once the exact kernel has been settled on
+    # None once the exact kernel has been settled on.
+    approx: Approx | Literal["auto", "none"] | None = "auto"
     components: int | None = None
 
     def record(self) -> dict[str, Any]:

@@ -1,17 +1,32 @@
-"""``cross_validate``: the one door to all methods."""
+"""``cross_validate``: two classes, one kernel, a grid of C or lambda."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 from ..exceptions import Interrupted
 from ..judge.certificate import warn_if_short
 from ..problem import checks, inputs
-from ..problem.kernels import KernelFunction
 from ..runtime.progress import Progress, following
 from ..runtime.threads import Workers
+from ..types import (
+    Approx,
+    ClassWeight,
+    FilePath,
+    GammaRule,
+    GridValues,
+    KernelFunction,
+    KernelName,
+    LossName,
+    Matrix,
+    MemoryLimit,
+    Output,
+    Seed,
+    Splits,
+    Vector,
+)
 from .requests import FeatureRequest, Given, KernelRequest, Request
 from .result import CVResult, make_result
 from .run import Plan, run
@@ -22,30 +37,30 @@ OUTPUTS = ("error", "decision")
 
 
 def cross_validate(
-    X: Any,
-    y: Any,
+    X: Matrix | FilePath,
+    y: Vector,
     *,
-    kernel: str | KernelFunction = "rbf",
-    gamma: float | str = "median",
+    kernel: KernelName | KernelFunction = "rbf",
+    gamma: float | GammaRule = "median",
     degree: int = 3,
     coef0: float = 0.0,
-    loss: str = "hinge",
-    Cs: Any = None,
-    lambdas: Any = None,
-    cv: Any = "loo",
-    groups: Any = None,
-    sample_weight: Any = None,
-    class_weight: Any = None,
+    loss: LossName = "hinge",
+    Cs: GridValues | None = None,
+    lambdas: GridValues | None = None,
+    cv: Literal["loo"] | Splits | None = "loo",
+    groups: Vector | None = None,
+    sample_weight: Vector | None = None,
+    class_weight: ClassWeight | None = None,
     fit_intercept: bool = True,
     method: str = "exact",
-    output: str = "error",
+    output: Output = "error",
     n_jobs: int | None = None,
     tol: float = 1e-8,
-    random_state: Any = None,
+    random_state: Seed | None = None,
     progress: bool | Progress = False,
-    approx: str | None = None,
+    approx: Approx | None = None,
     n_components: int = 200,
-    memory_limit: int | float | str | None = None,
+    memory_limit: MemoryLimit | None = None,
     method_options: Mapping[str, Any] | None = None,
 ) -> CVResult:
     """Exact cross-validation of a kernel SVM over a whole regularisation path.

@@ -10,18 +10,19 @@ from joblib import Parallel, delayed
 
 from ..exceptions import InputError
 from ..problem.checks import check_method_options
+from ..types import Approx, FilePath, GammaRule, Matrix, Vector
 from .result import CVResult
 
 __all__ = ["cross_validate_grid"]
 
 
 def cross_validate_grid(
-    X: Any,
-    y: Any,
+    X: Matrix | FilePath,
+    y: Vector,
     *,
-    gammas: Iterable[float | str] = ("median",),
+    gammas: Iterable[float | GammaRule] = ("median",),
     random_states: Iterable[Any] = (0,),
-    approx: str = "rff",
+    approx: Approx = "rff",
     n_jobs: int | None = None,
     **options: Any,
 ) -> list[CVResult]:
@@ -69,7 +70,7 @@ def cross_validate_grid(
 
 
 def _run(
-    X: Any, y: Any, gamma: Any, state: Any, approx: str, inner: dict[str, Any], options: Any
+    X: Any, y: Any, gamma: Any, state: Any, approx: Approx, inner: dict[str, Any], options: Any
 ) -> CVResult:
     from .cross_validate import cross_validate
 

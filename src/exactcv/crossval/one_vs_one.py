@@ -155,7 +155,7 @@ def cross_validate_pairs(task: ManyClasses, workers: Workers) -> PairResults:
     >>> found.labels, found.decision.shape
     (array([[0, 0, 1, 1, 2, 2]]), (1, 6, 3))
     """
-    workers.watch.parts = len(task.pairs)
+    workers.watch.expect(len(task.pairs))
     if task.n_classes == 2:
         done = [_solve(task, 0, 1, workers)]
     else:
@@ -301,17 +301,11 @@ def _cut_down(task: ManyClasses, inside: BoolArray) -> _Part:
         return _Part(Folds(n, nothing, nothing, np.ones(1)), kept, own, nothing, place)
     ratio = None
     if not folds.leave_one_out:
-        ratio = np.array([_whole_to_part(folds, int(f)) for f in kept])
+        ratio = np.array([folds.ratio(int(f)) for f in kept])
     pick = Folds(n, tuple(left_out[f] for f in kept), tuple(test[f] for f in kept), ratio)
     offsets = folds.offsets
     positions = (np.arange(offsets[f], offsets[f + 1]) for f in kept)
     return _Part(pick, kept, own, tuple(at[~own[at]] for at in positions), place)
-
-
-def _whole_to_part(folds: Folds, fold: int) -> float:
-    if folds.whole_to_part is not None:
-        return float(folds.whole_to_part[fold])
-    return folds.n / (folds.n - len(folds.left_out[fold]))
 
 
 def _everywhere(

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["of_result", "of_tuned"]
 
 
-def of_result(result: CVResult, point: int | None = None) -> Overview:
-    """The overview of one result; ``point`` is the grid point taken, by default ``best``."""
-    taken = result.best if point is None else range(len(result.Cs))[point]
+def of_result(result: CVResult) -> Overview:
+    """The overview of one result; the point taken is ``best``."""
+    taken = result.best
     certificate = result.certificate
     return Overview(
         Cs=result.Cs,
@@ -43,7 +43,7 @@ def of_result(result: CVResult, point: int | None = None) -> Overview:
         method=result.method,
         loss=result.loss,
         kernel=result.kernel,
-        approx=approximation(result),
+        approx=_approximation(result),
         scale_with_fold=result.scale_with_fold,
         settled={name: result.stats.get(name, 0) for name in HOW},
         exact=certificate.exact,
@@ -54,9 +54,9 @@ def of_result(result: CVResult, point: int | None = None) -> Overview:
     )
 
 
-def approximation(result: CVResult) -> str | None:
+def _approximation(result: CVResult) -> str | None:
     """How the kernel is approximated, in words."""
-    if result.approx is None:
+    if result.feature_map is None:
         return None
     return f"{result.approx}, {result.feature_map.n_components} components"
 

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import InputError
+from ..lowrank.open_source import open_source
 from ..lowrank.options import Options
 from ..lowrank.passes.distributed import as_local
-from ..lowrank.rows.sources import open_source
 from ..lowrank.task import FeatureProblem, FeatureTask
 from ..problem import inputs
+from ..problem.checks import seed_from
 from ..problem.folds import Folds
 from ..problem.grid import Grid, make_grid
 from ..problem.kernels import Kernel
@@ -104,7 +104,7 @@ class FeatureRequest:
         options: Mapping[str, Any],
     ) -> FeatureRequest:
         """Read and check; ``options`` are the ``method_options`` of ``cross_validate``."""
-        chosen, seed = Options.read(options), _seed(given.random_state)
+        chosen, seed = Options.read(options), seed_from(given.random_state)
         by_row = given.y, given.sample_weight, given.groups
         source = open_source(
             given.X, [name for name in by_row if isinstance(name, str)], chosen.chunk_rows
@@ -132,15 +132,6 @@ class FeatureRequest:
     def task(self, plan: Plan, workers: Workers) -> tuple[FeatureTask, float | None]:
         """The task as it was read; gamma is worked out with the features."""
         return self.ready, None
-
-
-def _seed(random_state: Any) -> int:
-    from sklearn.utils import check_random_state
-
-    try:
-        return int(check_random_state(random_state).randint(2**31 - 1))
-    except ValueError as error:
-        raise InputError(f"random_state cannot be used: {error}") from error
 
 
 def _budget(memory_limit: Any) -> int:

@@ -16,12 +16,14 @@ from ..problem.folds import Folds
 from ..problem.targets import Target
 from ..report.overview import Overview
 from ..report.presentation import Presented
-from ..types import BoolArray, FloatArray, IntArray
+from ..types import Approx, BoolArray, FloatArray, IntArray, LossName
 from .overviews import of_result
 from .run import Ran
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ..lowrank.features import FeatureMap
 
 __all__ = ["CVResult", "by_row", "choose", "make_result", "spread_of", "standard_error"]
 
@@ -102,7 +104,7 @@ class CVResult(Presented):
     best: int
     one_se: int
     objective: FloatArray
-    coef: Any  # None with approx: of n numbers a grid point there are too many
+    coef: FloatArray | None  # None with approx: of n numbers a grid point there are too many
     intercept: FloatArray
     at_bound: FloatArray
     certificate: Certificate
@@ -116,15 +118,15 @@ class CVResult(Presented):
     classes: NDArray[Any]
     y: FloatArray
     method: str
-    loss: str
+    loss: LossName
     kernel: str
     gamma: float | None
     scale_with_fold: bool
     leave_one_out: bool
     fit_intercept: bool
-    approx: str | None = None
+    approx: Approx | None = None
     weights: FloatArray | None = None
-    feature_map: Any = None
+    feature_map: FeatureMap | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -224,7 +226,7 @@ def choose(
 ) -> tuple[int, int]:
     """The indices ``best`` and ``one_se``."""
     # A grid point that misses the tolerance is not chosen while there is another.
-    short = np.isin(np.arange(len(Cs)), [l for l, _ in certificate.unresolved])
+    short = certificate.short
     best = int(np.lexsort((Cs, n_errors, short))[0])
     bar = error[best] + np.nan_to_num(se[best])
     within = (error <= bar) & (short == short[best])

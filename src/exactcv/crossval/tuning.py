@@ -17,7 +17,7 @@ from ..judge.certificate import Certificate
 from ..problem.folds import Folds
 from ..problem.grid import Grid
 from ..problem.kernels import Kernel, gamma_value, kernel_matrix
-from ..runtime.progress import Run, following, job
+from ..runtime.progress import job
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .one_vs_one import ManyClasses, PairFit, PairResults, cross_validate_pairs
@@ -96,27 +96,21 @@ class Tuning:
         """Models of folds and of the full data, over the whole grid."""
         return len(self.kernels) * len(self.grid) * (len(self.folds) + 1)
 
-    def run(self, workers: Workers) -> Tuned:
-        """Cross-validate every grid point and choose one."""
-        return self.choose(self.curves(workers), workers)
-
     def curves(self, workers: Workers) -> list[Curve]:
         """One curve a kernel; ``Interrupted`` brings those that were done by then."""
         curves: list[Curve] = []
         try:
             with job(self.show_progress, len(self.kernels)) as progress:
                 for number, kernel in enumerate(self.kernels):
-                    with following(progress) as workers.watch:
+                    with workers.followed(progress):
                         curves.append(self._kept_curve(number, kernel, workers))
         except KeyboardInterrupt as stop:
             raise Interrupted(partial=curves) from stop
-        finally:
-            workers.watch = Run()
         return curves
 
     def choose(self, curves: list[Curve], workers: Workers) -> Tuned:
         """The best point, and by the 1-SE rule another if that is asked for."""
-        short = np.array([curve.short for curve in curves])
+        short = np.array([curve.certificate.short for curve in curves])
         score = np.array([curve.score for curve in curves])
         gammas = np.array([np.nan if c.gamma is None else c.gamma for c in curves])
         se = np.array([c.se for c in curves] if self.scorer.call is None else score * np.nan)
@@ -131,9 +125,7 @@ class Tuning:
 
     def left_out_at(self, curve: Curve, l: int, workers: Workers) -> LeftOut:
         """Left-out labels and values at one grid point, worked out for this point alone."""
-        point = Grid(
-            self.grid.Cs[l : l + 1], self.grid.lambdas[l : l + 1], self.grid.scale_with_fold
-        )
+        point = self.grid.part(np.array([l]))
         K, _ = kernel_matrix(self.X, curve.kernel, workers)
         rows = KernelRows(K, self._features, curve.kernel, curve.certificate.convex)
         plan = replace(self.plan, want_decision=True)
@@ -234,13 +226,6 @@ class Curve:
     stats: dict[str, int]
     decision: FloatArray | None  # (L, T, P)
 
-    @property
-    def short(self) -> NDArray[np.bool_]:
-        """Grid points with solutions that miss the tolerance."""
-        out = np.zeros(len(self.error), dtype=bool)
-        out[[l for l, _ in self.certificate.unresolved]] = True
-        return out
-
 
 @dataclass(frozen=True)
 class Tuned:
@@ -265,17 +250,7 @@ class Tuned:
 
     @property
     def certificate(self) -> Certificate:
-        found = [curve.certificate for curve in self.curves]
-        size = self.score.shape[1]
-        return Certificate(
-            kkt=np.concatenate([one.kkt for one in found]),
-            gap=np.concatenate([one.gap for one in found]),
-            exact=all(one.exact for one in found),
-            unresolved=[(g * size + l, f) for g, c in enumerate(found) for l, f in c.unresolved],
-            tol=found[0].tol,
-            convex=all(one.convex for one in found),
-            not_converged=sum(one.not_converged for one in found),
-        )
+        return Certificate.joined([curve.certificate for curve in self.curves])
 
 
 def choose(

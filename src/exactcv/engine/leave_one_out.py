@@ -146,8 +146,10 @@ class LeaveOneOut:
     # ---- folds that need no path ---------------------------------------------------------------
 
     def _without_coefficient(self, l: int, full: FullSolution, folds: IntArray) -> None:
-        """Without the row the coefficients stay; the intercept too, unless it was an interval
-        that this row limited."""
+        """Without the row the coefficients stay.
+
+        The intercept too, unless it was an interval that this row limited.
+        """
         if not len(folds):
             return
         row_of = self.task.folds.pair_rows

@@ -11,25 +11,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import LeaveOneOut
-from sklearn.utils import check_random_state
 
 from ..crossval.cross_validate import cross_validate
 from ..crossval.overviews import of_result
 from ..crossval.result import CVResult
 from ..crossval.tuning import choose, error_and_se, smallest_within
-from ..exceptions import InputError, NotPSDWarning
+from ..exceptions import NotPSDWarning
 from ..judge.certificate import Certificate
 from ..lowrank.features import FeatureMap
+from ..lowrank.open_source import open_source
 from ..lowrank.options import Options
 from ..lowrank.passes.distributed import as_local
 from ..lowrank.rows.kept import keep_rows
-from ..lowrank.rows.sources import ArrayRows, RowSource, open_source
+from ..lowrank.rows.sources import ArrayRows, RowSource
 from ..problem import inputs
+from ..problem.checks import seed_from
 from ..problem.folds import Folds
 from ..problem.grid import make_grid
 from ..report.overview import LeftOutRows, Overview
 from ..runtime.progress import Progress
-from ..types import FloatArray
+from ..types import FloatArray, Output
 
 if TYPE_CHECKING:
     from .svc_cv import SVCCV
@@ -91,14 +92,9 @@ def _local(source: RowSource, given: Any) -> Any:
 
 
 def _seed(model: SVCCV) -> int:
-    """A number to draw features with; an int is taken as it is, as ``cross_validate`` does."""
+    """A number to draw features with; an int as it is, so that they are ``cross_validate``'s."""
     given = model.random_state
-    if isinstance(given, numbers.Integral):
-        return int(given)
-    try:
-        return int(check_random_state(given).randint(2**31 - 1))
-    except ValueError as error:
-        raise InputError(f"random_state cannot be used: {error}") from error
+    return int(given) if isinstance(given, numbers.Integral) else seed_from(given)
 
 
 def _same_folds(
@@ -159,19 +155,14 @@ class ApproxCurve:
     def gamma(self) -> float | None:
         return self.feature_map.gamma
 
-    @property
-    def short(self) -> NDArray[np.bool_]:
-        """Grid points with solutions that miss the tolerance."""
-        return _short(self.certificate)
-
 
 def curve(model: SVCCV, rows: Rows, gamma: Any, progress: bool | Progress) -> ApproxCurve:
     """Cross-validate all C with one gamma."""
     grid, lambdas = _grid(model, rows)
-    output = "decision" if model.store_cv_results else "error"
+    output: Output = "decision" if model.store_cv_results else "error"
     result = _run(model, rows, gamma, grid, output, progress)
     error, se = _error_and_se(result, rows)
-    short = _short(result.certificate)
+    short = result.certificate.short
     score, Cs = 1.0 - error, result.Cs
     _, best = choose(score[None], short[None], Cs, np.zeros(1))
     one_se = smallest_within(score, short, Cs, best, se[best])
@@ -188,7 +179,7 @@ def curve(model: SVCCV, rows: Rows, gamma: Any, progress: bool | Progress) -> Ap
         n_rows=rows.n,
         timings={},
     )
-    assert result.weights is not None
+    assert result.weights is not None and result.feature_map is not None
     decision = result.decision
     if decision is not None and rows.keep is not None:
         decision = np.full((len(Cs), rows.n), np.nan)
@@ -253,11 +244,12 @@ def _run(
     rows: Rows,
     gamma: Any,
     grid: dict[str, Any],
-    output: str,
+    output: Output,
     progress: bool | Progress,
 ) -> CVResult:
+    source: Any = rows.source  # besides what users may give
     return cross_validate(
-        rows.source,
+        source,
         rows.y,
         kernel=model.kernel,
         gamma=gamma.item() if isinstance(gamma, np.generic) else gamma,
@@ -296,10 +288,6 @@ def _error_and_se(result: CVResult, rows: Rows) -> tuple[FloatArray, FloatArray]
     sizes = np.bincount(result.test_fold)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     return error_and_se(result.pair_wrong, offsets, rows.weight[result.test_row])
-
-
-def _short(certificate: Certificate) -> NDArray[np.bool_]:
-    return np.isin(np.arange(len(certificate.kkt)), [l for l, _ in certificate.unresolved])
 
 
 def _left_out(result: CVResult, rows: Rows, point: int) -> LeftOutRows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,9 @@ from ..lowrank.rows.parquet import ParquetRows
 from ..lowrank.rows.sources import RowSource
 from ..report.overview import Overview, beside
 from ..runtime.progress import Progress, job
+from ..runtime.threads import SingleThreadedBlas
 from ..types import FloatArray
+from .cv_table import cv_table
 from .lowrank_curve import ApproxCurve, Rows, curve, left_out_values
 
 if TYPE_CHECKING:
@@ -32,34 +34,45 @@ __all__ = ["decision_values", "fit_approximately", "values_of_file"]
 CHUNK_ROWS = Options().chunk_rows
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """What a fit leaves.
+
+    attributes : of the estimator; ``weights_`` and ``feature_map_`` instead of support vectors.
+    values : left-out values at the chosen point, (T, 1), if they were wanted.
+    stopped : how much was done when the user stopped it, in words; None if all was.
+    """
+
+    attributes: dict[str, Any]
+    values: FloatArray | None
+    stopped: str | None = None
+
+
 def fit_approximately(
     model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: Any, keep: Keep
-) -> FloatArray | None:
-    """Cross-validate every gamma with an approximate kernel and keep the best point.
-
-    Returns the left-out values at that point, if ``keep`` asks for them.
-    """
+) -> Fitted:
+    """Cross-validate every gamma with an approximate kernel; the model at the best point."""
     start = perf_counter()
-    gammas = _gammas(model)
+    gammas = [kernel.gamma for kernel in model._kernels()]
     rows = Rows.of(model, X, y, sample_weight, groups)
     _check(model, rows)
-    _keep_names(model, X, rows.source)
     wants_values = model.probability or keep.values
     curves: list[ApproxCurve] = []
-    with job(bool(model.verbose), len(gammas) + wants_values) as progress:
+    stopped = None
+    with SingleThreadedBlas(), job(bool(model.verbose), len(gammas) + wants_values) as progress:
         try:
             for number, gamma in enumerate(gammas):
                 curves.append(_kept_curve(model, rows, gamma, number, progress, keep.store))
         except KeyboardInterrupt as stop:
             if not curves:
                 raise Interrupted("interrupted before the first gamma was done") from stop
-            _keep(model, rows, curves, model.probability, False, start)
-            raise Interrupted(
-                f"interrupted with {len(curves)} of {len(gammas)} gammas done; the estimator is "
-                "fitted to the best of them, and is the `partial` of this exception",
-                model,
-            ) from stop
-        return _keep(model, rows, curves, wants_values, progress, start)
+            stopped = f"{len(curves)} of {len(gammas)} gammas done"
+            wants_values, progress = model.probability, False
+        attributes, values = _best(model, rows, curves, wants_values, progress)
+    attributes |= _names(X, rows.source)
+    shown = attributes["_shown"]
+    attributes["_shown"] = replace(shown, timings={"total": perf_counter() - start})
+    return Fitted(attributes, values, stopped)
 
 
 def _check(model: SVCCV, rows: Rows) -> None:
@@ -88,15 +101,6 @@ def _check(model: SVCCV, rows: Rows) -> None:
         )
 
 
-def _gammas(model: SVCCV) -> list[Any]:
-    gammas = model.gamma if isinstance(model.gamma, (list, tuple, np.ndarray)) else [model.gamma]
-    if len(gammas) == 0:
-        raise InputError("gamma is an empty list; give a number, a rule or a list of these")
-    if len(gammas) > 1 and model.kernel in ("linear", "precomputed"):
-        raise InputError(f"kernel={model.kernel!r} has no gamma, but gamma is a list")
-    return list(gammas)
-
-
 def _kept_curve(
     model: SVCCV,
     rows: Rows,
@@ -114,85 +118,71 @@ def _kept_curve(
     return found
 
 
-def _keep(
+def _best(
     model: SVCCV,
     rows: Rows,
     curves: list[ApproxCurve],
     wants_values: bool,
     progress: bool | Progress,
-    start: float,
-) -> FloatArray | None:
-    """The fitted attributes; ``weights_`` and ``feature_map_`` instead of support vectors."""
+) -> tuple[dict[str, Any], FloatArray | None]:
+    """The attributes of the model at the best point, and its left-out values."""
     parts = [one.overview for one in curves]
     score = 1.0 - np.concatenate([part.error for part in parts])
     gammas = np.concatenate([part.gammas for part in parts])
-    g, _ = choose(score, np.array([one.short for one in curves]), parts[0].Cs, gammas)
+    g, _ = choose(score, np.array([one.certificate.short for one in curves]), parts[0].Cs, gammas)
     chosen, shown = curves[g], beside(parts, g)
-    model.classes_ = shown.classes
-    model.gamma_, model.n_features_in_ = chosen.gamma, chosen.feature_map.n_features
-    model.weights_, model.feature_map_ = chosen.weights, chosen.feature_map
-    model.intercept_ = np.array([chosen.intercept])
-    for name in ("_sigmoids", "support_", "support_vectors_", "n_support_", "dual_coef_"):
-        model.__dict__.pop(name, None)  # of an earlier fit
+    attributes: dict[str, Any] = {
+        "classes_": shown.classes,
+        "gamma_": chosen.gamma,
+        "n_features_in_": chosen.feature_map.n_features,
+        "weights_": chosen.weights,
+        "feature_map_": chosen.feature_map,
+        "intercept_": np.array([chosen.intercept]),
+    }
     values = None
     if wants_values:
-        shown, values = _with_values(model, rows, chosen, shown, progress)
-    _keep_results(model, curves, shown)
-    model._shown = replace(shown, timings={"total": perf_counter() - start})
-    return values
+        flat, weight = left_out_values(model, rows, chosen, progress)
+        values = flat[:, None]
+        shown = replace(shown, left_out=replace(shown.left_out, decision=flat))
+        if model.probability:
+            truth = shown.left_out.truth
+            attributes["_sigmoids"] = fit_sigmoids(values, truth, 2, weight)
+    attributes["_shown"] = shown
+    return attributes | _results(model, curves, shown), values
 
 
-def _keep_names(model: SVCCV, X: Any, source: RowSource) -> None:
+def _names(X: Any, source: RowSource) -> dict[str, Any]:
     """Names of the columns of a file, as scikit-learn keeps those of a frame."""
     if isinstance(X, np.ndarray) or sparse.issparse(X):
-        return  # scikit-learn has seen to it
-    model.__dict__.pop("feature_names_in_", None)
+        return {}  # scikit-learn has seen to it
     if isinstance(source, (ParquetRows, KeptRows)) and source.names is not None:
-        model.feature_names_in_ = np.array(source.names, dtype=object)
+        return {"feature_names_in_": np.array(source.names, dtype=object)}
+    return {}
 
 
-def _with_values(
-    model: SVCCV, rows: Rows, chosen: ApproxCurve, shown: Overview, progress: bool | Progress
-) -> tuple[Overview, FloatArray]:
-    """Left-out values at the chosen point, and the sigmoid that makes probabilities of them."""
-    values, weight = left_out_values(model, rows, chosen, progress)
-    if model.probability:
-        model._sigmoids = fit_sigmoids(values[:, None], shown.left_out.truth, 2, weight)
-    return replace(shown, left_out=replace(shown.left_out, decision=values)), values[:, None]
-
-
-def _keep_results(model: SVCCV, curves: list[ApproxCurve], shown: Overview) -> None:
-    G, L = shown.error.shape
-    Cs, gammas = np.tile(shown.Cs, G), np.repeat(shown.gammas, L)
-    error, se = shown.error.ravel(), shown.se.ravel()
-    has_gamma = model.gamma_ is not None
-    pairs = zip(Cs.tolist(), gammas.tolist(), strict=True)
-    ranked = np.round(error, 12)
-    model.cv_results_ = {
-        "params": [{"C": C, "gamma": g} if has_gamma else {"C": C} for C, g in pairs],
-        "param_C": Cs,
-        "param_gamma": gammas,
-        "lambda": np.tile(shown.lambdas, G),
-        "mean_test_score": 1.0 - error,
-        "se_test_score": se,
-        "rank_test_score": 1 + (ranked[:, None] > ranked).sum(axis=1).astype(np.int32),
-        "error": error,
-        "se": se,
-        "n_errors": shown.n_errors.ravel(),
-        "at_bound": shown.at_bound.ravel(),
-        "kkt": shown.kkt.ravel(),
-        "gap": shown.gap.ravel(),
-    }
-    if model.store_cv_results:
-        model.cv_results_["decision"] = np.concatenate([one.decision for one in curves])
-    unresolved = [(g * L + l, f) for g, c in enumerate(curves) for l, f in c.certificate.unresolved]
-    model.certificate_ = Certificate(
-        shown.kkt.ravel(), shown.gap.ravel(), shown.exact, unresolved, model.tol
+def _results(model: SVCCV, curves: list[ApproxCurve], shown: Overview) -> dict[str, Any]:
+    """``cv_results_``, the certificate and the chosen point."""
+    L = len(shown.Cs)
+    columns = ("error", "se", "n_errors", "at_bound", "kkt", "gap")
+    results = cv_table(
+        shown.Cs,
+        shown.lambdas,
+        shown.gammas,
+        1.0 - shown.error,
+        shown.se,
+        **{name: getattr(shown, name).ravel() for name in columns},
     )
+    if model.store_cv_results:
+        results["decision"] = np.concatenate([one.decision for one in curves])
     g, l = shown.chosen
-    model.best_index_ = g * L + l
-    model.best_score_ = float(1.0 - shown.error[g, l])
-    model.C_, model.lambda_ = float(shown.Cs[l]), float(shown.lambdas[l])
+    return {
+        "cv_results_": results,
+        "certificate_": Certificate.joined([one.certificate for one in curves]),
+        "best_index_": g * L + l,
+        "best_score_": float(1.0 - shown.error[g, l]),
+        "C_": float(shown.Cs[l]),
+        "lambda_": float(shown.lambdas[l]),
+    }
 
 
 def decision_values(model: SVCCV, X: Any) -> FloatArray:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
@@ -16,12 +17,24 @@ from ..algorithms.rank_update.newton_armijo import ROUGH, STRATEGIES, fit
 from ..exceptions import InputError, NotExactWarning
 from ..problem import checks, inputs
 from ..problem.kernels import Kernel, kernel_between, kernel_matrix
-from ..types import FloatArray
+from ..runtime.threads import SingleThreadedBlas
+from ..types import (
+    ClassWeight,
+    FloatArray,
+    GammaRule,
+    IntArray,
+    KernelFunction,
+    KernelName,
+    Matrix,
+    Strategy,
+    Vector,
+)
+from .typed import TypedClassifier
 
 __all__ = ["SmoothSVC"]
 
 
-class SmoothSVC(ClassifierMixin, BaseEstimator):
+class SmoothSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
     """Smooth support vector machine: squared hinge, everything penalised, solved exactly.
 
     With ``kernel="linear"``
@@ -81,16 +94,25 @@ class SmoothSVC(ClassifierMixin, BaseEstimator):
     (True, (2,))
     """
 
+    coef_: FloatArray
+    dual_coef_: FloatArray
+    intercept_: FloatArray
+    support_: IntArray
+    gamma_: float | None
+    gradient_norm_: float
+    n_iter_: int
+    steps_: list[tuple[int, int]]
+
     def __init__(
         self,
         *,
         C: float = 1.0,
-        kernel: Any = "linear",
-        gamma: float | str = "median",
+        kernel: KernelName | KernelFunction = "linear",
+        gamma: float | GammaRule = "median",
         degree: int = 3,
         coef0: float = 0.0,
-        strategy: str = "auto",
-        class_weight: Any = None,
+        strategy: Strategy = "auto",
+        class_weight: ClassWeight | None = None,
         fit_intercept: bool = True,
     ):
         self.C = C
@@ -102,28 +124,29 @@ class SmoothSVC(ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SmoothSVC:
+    def fit(self, X: Matrix, y: Vector, sample_weight: float | Vector | None = None) -> Self:
         """Fit to the rows of X with labels y of two classes."""
         C = checks.check_positive("C", self.C)
         strategy = checks.check_choice("strategy", self.strategy, STRATEGIES)
         kernel = inputs.check_kernel(self.kernel, self.gamma, self.degree, self.coef0)
         intercept = checks.check_flag("fit_intercept", self.fit_intercept)
-        X, y = validate_data(self, X, y, dtype=np.float64, order="C")
-        check_classification_targets(y)
-        self.classes_, signs = _two_classes(column_or_1d(y))
+        rows, labels = validate_data(self, X, y, dtype=np.float64, order="C")
+        check_classification_targets(labels)
+        self.classes_, signs = _two_classes(column_or_1d(labels))
         if sample_weight is not None and np.isscalar(sample_weight):
             sample_weight = np.full(len(signs), sample_weight, dtype=float)
         weight = inputs.read_weights(sample_weight, self.class_weight, signs, self.classes_)
         linear, self.gamma_ = kernel.name == "linear", None
-        data = X
-        if not linear:
-            if kernel.name == "precomputed" and X.shape[0] != X.shape[1]:
-                raise InputError(f"a precomputed kernel matrix must be square, got {X.shape}")
-            # Rows without weight are not there: they must not sway gamma="median" either.
-            data, self.gamma_ = _kernel_of(X, weight, kernel)
-        design = make_design(data, signs, weight, intercept, not linear)
-        found = fit(design, C, strategy)
-        g = design.gradient(found.theta, C, design.used)
+        if kernel.name == "precomputed" and rows.shape[0] != rows.shape[1]:
+            raise InputError(f"a precomputed kernel matrix must be square, got {rows.shape}")
+        with SingleThreadedBlas():
+            data = rows
+            if not linear:
+                # Rows without weight are not there: they must not sway gamma="median" either.
+                data, self.gamma_ = _kernel_of(rows, weight, kernel)
+            design = make_design(data, signs, weight, intercept, not linear)
+            found = fit(design, C, strategy)
+            g = design.gradient(found.theta, C, design.used)
         self.gradient_norm_ = float(np.linalg.norm(g))
         rough = self.gradient_norm_ > ROUGH * max(1.0, float(np.linalg.norm(found.theta)))
         if rough or not found.converged:
@@ -140,22 +163,22 @@ class SmoothSVC(ClassifierMixin, BaseEstimator):
         self.intercept_ = np.atleast_1d(b)
         self.support_ = np.flatnonzero(found.active)
         self.n_iter_, self.steps_ = len(found.steps), found.steps
-        self._X = X if not linear and kernel.name != "precomputed" else None
+        self._X = rows if not linear and kernel.name != "precomputed" else None
         return self
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: Matrix) -> FloatArray:
         """f(x) = w'x + b or sum_j u_j k(x, x_j) + b; positive for ``classes_[1]``."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
         if hasattr(self, "coef_"):
-            values: FloatArray = X @ self.coef_[0] + self.intercept_[0]
+            values: FloatArray = rows @ self.coef_[0] + self.intercept_[0]
             return values
         if self._X is not None:
             kernel = Kernel(self.kernel, self.gamma_ or 1.0, self.degree, self.coef0)
-            X = kernel_between(X, self._X, kernel)
-        return np.asarray(X @ self.dual_coef_[0] + self.intercept_[0])
+            rows = kernel_between(rows, self._X, kernel)
+        return np.asarray(rows @ self.dual_coef_[0] + self.intercept_[0])
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Matrix) -> NDArray[Any]:
         """The class of each row."""
         values = self.decision_function(X)
         return self.classes_[(values > 0).astype(int)]

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..crossval.one_vs_one import PairFit
 from ..types import FloatArray, IntArray
@@ -24,7 +26,7 @@ class Layout:
     """``support`` counts rows as the pairs do; ``n_support`` is the number for each class."""
 
     support: IntArray
-    n_support: IntArray
+    n_support: NDArray[np.int32]
     dual_coef: FloatArray
     intercept: FloatArray
 
@@ -49,7 +51,7 @@ def layout(fits: tuple[PairFit, ...], l: int, codes: IntArray) -> Layout:
 
 
 def pair_decisions(
-    K: FloatArray, dual_coef: FloatArray, n_support: IntArray, intercept: FloatArray
+    K: FloatArray, dual_coef: FloatArray, n_support: NDArray[np.integer[Any]], intercept: FloatArray
 ) -> FloatArray:
     """Decision values of all pairs, (m, P), positive for the second class; K is (m, n_SV).
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numbers
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,6 @@ from sklearn.utils.metadata_routing import (
     get_routing_for_object,
     process_routing,
 )
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -38,7 +38,8 @@ from ..crossval.scoring import (
 )
 from ..crossval.tuning import Curve, Store, Tuned, Tuning, count_by_weight
 from ..exceptions import InputError, InputTypeError, Interrupted
-from ..judge.certificate import warn_if_short
+from ..judge.certificate import Certificate, warn_if_short
+from ..lowrank.features import FeatureMap
 from ..problem import checks, inputs
 from ..problem.folds import Folds, make_folds
 from ..problem.grid import make_grid
@@ -47,8 +48,29 @@ from ..report.overview import LeftOutRows, Overview
 from ..report.presentation import Presented
 from ..runtime.memory import check_memory
 from ..runtime.threads import Workers
-from ..types import FloatArray
+from ..types import (
+    Approx,
+    ClassWeight,
+    DecisionShape,
+    FilePath,
+    FloatArray,
+    GammaRule,
+    GridValues,
+    HasShape,
+    KernelFunction,
+    KernelName,
+    LossName,
+    Matrix,
+    MemoryLimit,
+    ScorerLike,
+    Seed,
+    Select,
+    Splits,
+    Vector,
+)
+from .cv_table import cv_table
 from .sv_layout import layout, pair_decisions
+from .typed import TypedClassifier, available_if
 
 __all__ = ["SVCCV", "Keep", "fit_svc"]
 
@@ -70,7 +92,7 @@ class Keep:
     values: bool = False
 
 
-class SVCCV(Presented, ClassifierMixin, BaseEstimator):
+class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
     """Kernel support vector classifier tuned by exact cross-validation.
 
     Every point of the grid (C, and gamma if it is a list) is cross-validated exactly, over all
@@ -175,32 +197,47 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     array([0, 0, 0])
     """
 
+    C_: float
+    lambda_: float
+    gamma_: float | None
+    best_score_: float
+    best_index_: int
+    cv_results_: dict[str, Any]
+    certificate_: Certificate
+    support_: NDArray[np.int32]
+    support_vectors_: Any  # sparse if the rows were
+    n_support_: NDArray[np.int32]
+    dual_coef_: FloatArray
+    intercept_: FloatArray
+    weights_: FloatArray
+    feature_map_: FeatureMap
+
     def __init__(
         self,
         *,
-        Cs: Any = None,
-        lambdas: Any = None,
-        kernel: Any = "rbf",
-        gamma: Any = "median",
+        Cs: GridValues | None = None,
+        lambdas: GridValues | None = None,
+        kernel: KernelName | KernelFunction = "rbf",
+        gamma: float | GammaRule | Sequence[float | GammaRule] | HasShape = "median",
         degree: int = 3,
         coef0: float = 0.0,
-        loss: str = "hinge",
-        cv: Any = "loo",
-        scoring: Any = None,
-        select: str = "min",
-        class_weight: Any = None,
+        loss: LossName = "hinge",
+        cv: Literal["loo"] | Splits | None = "loo",
+        scoring: ScorerLike | None = None,
+        select: Select = "min",
+        class_weight: ClassWeight | None = None,
         fit_intercept: bool = True,
         probability: bool = False,
-        decision_function_shape: str = "ovr",
+        decision_function_shape: DecisionShape = "ovr",
         method: str = "exact",
         store_cv_results: bool = False,
         n_jobs: int | None = None,
         tol: float = 1e-8,
-        random_state: Any = None,
+        random_state: Seed | None = None,
         verbose: int = 0,
-        approx: str | None = None,
+        approx: Approx | None = None,
         n_components: int = 200,
-        memory_limit: int | float | str | None = None,
+        memory_limit: MemoryLimit | None = None,
     ):
         self.Cs = Cs
         self.lambdas = lambdas
@@ -229,8 +266,13 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     # ---- fitting ------------------------------------------------------------------------------
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **params: Any
-    ) -> SVCCV:
+        self,
+        X: Matrix | FilePath,
+        y: Vector,
+        sample_weight: Vector | None = None,
+        groups: Vector | None = None,
+        **params: Any,
+    ) -> Self:
         """Cross-validate the grid and fit the chosen point.
 
         Parameters
@@ -294,7 +336,20 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         frame = hasattr(X, "iloc") and not hasattr(X, "dask")
         if frame or isinstance(X, (np.ndarray, list)) or sparse.issparse(X):
             X, y = self._read_rows(X, y)
-        return fit_approximately(self, X, y, sample_weight, groups, keep)
+        else:
+            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        fitted = fit_approximately(self, X, y, sample_weight, groups, keep)
+        for name in (*_OF_A_KERNEL, "_sigmoids"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        for name, value in fitted.attributes.items():
+            setattr(self, name, value)
+        if fitted.stopped is not None:
+            raise Interrupted(
+                f"interrupted with {fitted.stopped}; the estimator is fitted to the best of them, "
+                "and is the `partial` of this exception",
+                self,
+            )
+        return fitted.values
 
     def _finish(
         self,
@@ -457,7 +512,7 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
 
     def _kernels(self) -> list[Kernel]:
         """One kernel for each gamma."""
-        gammas = self.gamma
+        gammas: Any = self.gamma
         if not isinstance(gammas, (list, tuple, np.ndarray)):
             gammas = [gammas]
         if len(gammas) == 0:
@@ -489,32 +544,24 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
     # ---- what is kept -------------------------------------------------------------------------
 
     def _keep_results(self, tuning: Tuning, tuned: Tuned, keep: NDArray[np.intp], n: int) -> None:
-        n_kernels, n_points = tuned.score.shape
-        score = tuned.score.ravel()
+        grid, score = tuning.grid, tuned.score
         self.certificate_ = tuned.certificate
-        Cs = np.tile(tuning.grid.Cs, n_kernels)
-        gammas = np.repeat(tuned.gammas, n_points)
-        has_gamma = tuning.kernels[0].uses_gamma
-        pairs = zip(Cs.tolist(), gammas.tolist(), strict=True)
-        ranked = np.round(np.where(np.isnan(score), -np.inf, score), 12)
-        results: dict[str, Any] = {
-            "params": [{"C": C, "gamma": g} if has_gamma else {"C": C} for C, g in pairs],
-            "param_C": Cs,
-            "param_gamma": gammas,
-            "lambda": np.tile(tuning.grid.lambdas, n_kernels),
-            "mean_test_score": score,
-            "se_test_score": tuned.se.ravel(),
-            "rank_test_score": 1 + (ranked[:, None] < ranked).sum(axis=1).astype(np.int32),
-        }
-        for name in ("error", "se", "n_errors", "at_bound"):
-            results[name] = tuned.stacked(name)
-        results |= {"kkt": self.certificate_.kkt, "gap": self.certificate_.gap}
+        results = cv_table(
+            grid.Cs,
+            grid.lambdas,
+            tuned.gammas,
+            score,
+            tuned.se,
+            **{name: tuned.stacked(name) for name in ("error", "se", "n_errors", "at_bound")},
+            kkt=self.certificate_.kkt,
+            gap=self.certificate_.gap,
+        )
         if self.store_cv_results:
             results["decision"] = self._by_row(tuning, tuned.stacked("decision"), keep, n)
         self.cv_results_ = results
-        self.best_index_ = tuned.kernel * n_points + tuned.point
-        self.best_score_ = float(score[self.best_index_])
-        self.C_ = float(Cs[self.best_index_])
+        self.best_index_ = tuned.kernel * len(grid) + tuned.point
+        self.best_score_ = float(score[tuned.kernel, tuned.point])
+        self.C_ = float(grid.Cs[tuned.point])
         self.lambda_ = float(results["lambda"][self.best_index_])
         self.gamma_ = tuned.chosen.gamma
 
@@ -579,7 +626,7 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
             X, vectors = _dense(X), _dense(vectors)
         return kernel_between(X, vectors, kernel)
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: Matrix | FilePath) -> FloatArray:
         """Two classes: f(x), positive for ``classes_[1]``.  More: see ``decision_function_shape``.
 
         "ovr": a column for each class, its votes and below them the sum of confidences; "ovo": a
@@ -588,19 +635,19 @@ class SVCCV(Presented, ClassifierMixin, BaseEstimator):
         values = self._pair_decisions(X)
         return shaped(values, len(self.classes_), self.decision_function_shape)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Matrix | FilePath) -> NDArray[Any]:
         """The class of each row: the one with most votes, the first of those that draw."""
         votes = votes_of(self._pair_decisions(X), len(self.classes_))
         return self.classes_[most_votes(votes)]
 
     @available_if(lambda self: _has_probability(self))
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: Matrix | FilePath) -> FloatArray:
         """Probabilities of the classes, from sigmoids fitted to left-out decision values."""
         values = self._pair_decisions(X)
         return probabilities(values, self._sigmoids, len(self.classes_))
 
     @available_if(lambda self: _has_probability(self))
-    def predict_log_proba(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: Matrix | FilePath) -> FloatArray:
         """Logarithms of ``predict_proba``."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
@@ -645,6 +692,7 @@ def fit_svc(
     return model._fit(X, y, sample_weight, groups, params, keep)
 
 
+_OF_A_KERNEL = ("support_", "support_vectors_", "n_support_", "dual_coef_")
 _NO_REQUESTS = get_routing_for_object(None)
 
 

@@ -41,6 +41,7 @@ A number that is not finite makes both infinite.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, Protocol
@@ -54,7 +55,7 @@ from ..exceptions import NotExactWarning
 from ..problem.differentiable import DifferentiableLoss, SquaredLoss
 from ..problem.losses import PiecewiseLinear
 from ..problem.problem import Problem, row_weights
-from ..types import FloatArray, IntArray
+from ..types import BoolArray, FloatArray, IntArray
 from .differentiable import DifferentiableJudge
 from .intercept import canonical_intercept
 from .smooth_svm import SmoothSVMJudge
@@ -106,6 +107,29 @@ class Certificate:
     def __post_init__(self) -> None:
         for figures in (self.kkt, self.gap):
             figures.flags.writeable = False
+
+    @property
+    def short(self) -> BoolArray:
+        """(L,): which grid points have solutions that miss the tolerance."""
+        return np.isin(np.arange(len(self.kkt)), [l for l, _ in self.unresolved])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Certificate]) -> Certificate:
+        """Grids one after the other: their figures, with ``unresolved`` renumbered."""
+        starts = np.cumsum([0, *(len(part.kkt) for part in parts)]).tolist()
+        return cls(
+            kkt=np.concatenate([part.kkt for part in parts]),
+            gap=np.concatenate([part.gap for part in parts]),
+            exact=all(part.exact for part in parts),
+            unresolved=[
+                (start + l, fold)
+                for start, part in zip(starts, parts, strict=False)
+                for l, fold in part.unresolved
+            ],
+            tol=parts[0].tol,
+            convex=all(part.convex for part in parts),
+            not_converged=sum(part.not_converged for part in parts),
+        )
 
     def __str__(self) -> str:
         worst = f"KKT violation {np.max(self.kkt):.1e}, duality gap {np.max(self.gap):.1e}"

@@ -6,7 +6,7 @@ and its arrays may lie on disk.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -37,10 +37,8 @@ class Entries:
     kkt, gap : (L,)
         The worst over the full data and all folds.
     settled : dict
-        How many folds were settled how.
+        How many (grid point, fold) slots were settled how.
     unresolved : list of (int, int)
-    escaped : int
-        Rows that had to be solved over all rows.
     """
 
     coef = None
@@ -61,9 +59,9 @@ class Entries:
         self.kkt, self.gap = np.zeros(shape[0]), np.zeros(shape[0])
         self.settled = dict.fromkeys(HOW, 0)
         self.unresolved: list[tuple[int, int]] = []
-        self.escaped = 0
         self.seconds = 0.0  # judging takes place within the passes
         self._at_bound = np.zeros(shape[0])
+        self._lock = Lock()
 
     # ---- entries ------------------------------------------------------------------------------
 
@@ -85,17 +83,25 @@ class Entries:
         if not (kkt <= self.task.tol and gap <= self.task.tol):
             self.unresolved.append((l, fold))
 
+    def features(self, feature_map: FeatureMap) -> None:
+        """Enter the fitted map."""
+        self.feature_map = feature_map
+
+    def settle(self, how: str, count: int) -> None:
+        """So many (grid point, fold) slots were settled in this way."""
+        with self._lock:
+            self.settled[how] += count
+
+    def enter(self, l: Any, pairs: Any, wrong: BoolArray, values: FloatArray | None) -> None:
+        """Enter labels, and the values if they are known and wanted."""
+        self.wrong[l, pairs] = wrong
+        if self.decision is not None and values is not None:
+            self.decision[l, pairs] = values
+
     def decide(self, l: Any, pairs: Any, values: FloatArray) -> None:
         """Enter decision values and what the target makes of them."""
         problem, rows = self.task.problem, self.task.folds.pair_rows[pairs]
-        self.wrong[l, pairs] = problem.target.wrong(problem.y[rows], values)
-        if self.decision is not None:
-            self.decision[l, pairs] = values
-
-    def count(self, how: Iterable[int]) -> None:
-        """Add to ``settled``, in the order of ``HOW``."""
-        for name, count in zip(HOW, how, strict=True):
-            self.settled[name] += int(count)
+        self.enter(l, pairs, problem.target.wrong(problem.y[rows], values), values)
 
     # ---- what came out ------------------------------------------------------------------------
 
@@ -105,7 +111,7 @@ class Entries:
 
     def counts(self) -> dict[str, int]:
         """How many (grid point, fold) slots were settled how."""
-        return self.settled
+        return dict(self.settled)
 
     def at_bound(self) -> FloatArray:
         """Share of the rows with some weight whose coefficient is at its bound."""

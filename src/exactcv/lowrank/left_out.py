@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from threading import Lock
 
 import numpy as np
 
+from ..judge.ledger import HOW
 from ..types import FloatArray, IntArray
 from .entries import Entries
 from .passes.sweep import Chunk
@@ -65,10 +65,9 @@ class _LeaveOneOut:
         self.y, self.weight = entries.task.problem.y, entries.task.problem.weight
         self.want_decision = entries.decision is not None
         self.waiting: list[list[tuple[IntArray, FloatArray]]] = [[] for _ in solved]
-        self.lock = Lock()
         self.lost: list[tuple[int, int, FloatArray]] = []
 
-    def run(self) -> None:
+    def run(self) -> int:
         sides = [self.weight[(self.y == sign) & (self.weight > 0)] for sign in (-1.0, 1.0)]
         weights = np.array([[side.min(), side.max()] for side in sides])
         limits = limits_of(self.solved, weights, self.spread, self.solver.seed)
@@ -80,18 +79,17 @@ class _LeaveOneOut:
         for l, (which, outcome) in enumerate(near):
             self._note(l, self.solved[l].rows[which], self.solved[l].problem.Z[which], outcome)
         self._solve_lost()
+        return len(self.lost)
 
     def _near_rows(self, limits: Limits, l: int) -> tuple[IntArray, Outcome]:
         """Rows of the small problem: by the bounds, or solved."""
         solved, entries = self.solved[l], self.entries
         wrong, open_, kept = settled_near(solved, limits, l, self.want_decision)
         done = ~open_
-        entries.wrong[l, solved.rows[done]] = wrong[done]
-        if entries.decision is not None:
-            entries.decision[l, solved.rows] = solved.problem.y * (solved.r + 1.0)
-        with self.lock:
-            entries.settled["unchanged"] += int(kept.sum())
-            entries.settled["bound"] += int((done & ~kept).sum())
+        values = solved.problem.y * (solved.r + 1.0)
+        entries.enter(l, solved.rows[done], wrong[done], values[done])
+        entries.settle("unchanged", int(kept.sum()))
+        entries.settle("bound", int((done & ~kept).sum()))
         which = np.flatnonzero(open_)
         return which, self._leaving(l).near_rows(which)
 
@@ -105,13 +103,12 @@ class _LeaveOneOut:
     def _enter(self, chunk: Chunk, result: Judged) -> None:
         found, used, Z = result
         rows = slice(chunk.start, chunk.start + len(chunk.y))
-        self.entries.wrong[:, rows] = found.wrong.T
-        if self.entries.decision is not None and found.value is not None:
-            self.entries.decision[:, rows] = found.value.T
+        values = None if found.value is None else found.value.T
+        self.entries.enter(slice(None), rows, found.wrong.T, values)
         kept, open_ = int(found.kept.sum()), int(found.open.sum())
         mine = sum(_within(one.rows, rows) for one in self.solved)
-        self.entries.settled["unchanged"] += kept
-        self.entries.settled["bound"] += found.open.size - kept - open_ - mine
+        self.entries.settle("unchanged", kept)
+        self.entries.settle("bound", found.open.size - kept - open_ - mine)
         position = np.full(len(chunk.y), -1, dtype=np.intp)
         position[used - chunk.start] = np.arange(len(used))
         for l in np.flatnonzero(found.open.any(axis=0)):
@@ -142,10 +139,11 @@ class _LeaveOneOut:
         """Enter what was solved; what escaped waits for the solver."""
         good = ~outcome.escaped
         entries, mine = self.entries, rows[good]
-        entries.wrong[l, mine] = outcome.wrong[good]
-        if entries.decision is not None:
-            entries.decision[l, mine] = outcome.value[good]
-        entries.count(np.bincount(outcome.how[good], minlength=len(entries.settled)))
+        entries.enter(l, mine, outcome.wrong[good], outcome.value[good])
+        for name, count in zip(
+            HOW, np.bincount(outcome.how[good], minlength=len(HOW)), strict=True
+        ):
+            entries.settle(name, int(count))
         if good.any():
             entries.note(l, -1, float(outcome.kkt[good].max()), float(outcome.gap[good].max()))
         self.lost += [(l, int(rows[k]), Z[k]) for k in np.flatnonzero(outcome.escaped)]
@@ -153,12 +151,11 @@ class _LeaveOneOut:
     def _solve_lost(self) -> None:
         """Rows that moved too much: over all rows, as a training problem of their own."""
         entries = self.entries
-        entries.escaped = len(self.lost)
         columns = (_without(self.solved[l], self.solved[l].C, j) for l, j, _ in self.lost)
         for (l, j, z), one in zip(self.lost, self.solver.solve(columns), strict=True):
             entries.decide(l, [j], np.array([float(z @ one.theta[:-1]) + one.theta[-1]]))
             entries.note(l, j, one.kkt, one.relative_gap)
-            entries.settled["fallback"] += 1
+            entries.settle("fallback", 1)
 
 
 def _without(solved: Solved, C: float, fold: int) -> Column:
@@ -172,12 +169,14 @@ def _within(rows: IntArray, part: slice) -> int:
 
 def leave_one_out(
     solver: Solver, solved: list[Solved], spread: Spread, entries: Entries, most_waiting: int
-) -> None:
+) -> int:
     """Labels (and values, if they are wanted) of all rows, at every grid point.
+
+    Returns how many rows had to be solved over all rows.
 
     Rows that bounds leave open wait until ``most_waiting`` have come together, with their features.
     """
-    _LeaveOneOut(solver, solved, spread, entries, most_waiting).run()
+    return _LeaveOneOut(solver, solved, spread, entries, most_waiting).run()
 
 
 # --- other folds --------------------------------------------------------------------------------
@@ -226,7 +225,7 @@ def _some_folds(solver: Solver, solved: list[Solved], entries: Entries, which: r
     ):
         theta[f][l] = one.theta
         entries.note(l, f, one.kkt, one.relative_gap)
-    entries.settled["solved"] += len(which) * len(grid)
+    entries.settle("solved", len(which) * len(grid))
     test = {f: np.sort(folds.test[f]) for f in which}
     order = {f: np.argsort(folds.test[f], kind="stable") for f in which}
 

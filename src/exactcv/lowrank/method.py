@@ -48,7 +48,7 @@ class LowRank:
         start = perf_counter()
         workers.watch.say(f"features, {task.problem.n} rows")
         fmap, sample = _features(task)
-        entries.feature_map = fmap
+        entries.features(fmap)
         store = task.options.store_for(task.problem.n, fmap.n_components, task.budget)
         runner = _runner(task, fmap, workers, store)
         spread = _spread(runner, sample, task.problem.fit_intercept)
@@ -64,23 +64,21 @@ class LowRank:
         if task.folds.leave_one_out:
             # Rows that wait may take a sixteenth of the memory.
             most = max(1, task.budget // (16 * 8 * fmap.n_components))
-            leave_one_out(solver, solved, spread, entries, most)
+            escaped = leave_one_out(solver, solved, spread, entries, most)
         else:
+            escaped = 0
             leave_folds_out(solver, solved, entries)
         timings["folds"] = perf_counter() - before
-        return _stats(solver, solved, entries, store) | {"timings": timings}
+        stats = _stats(solver, solved, store)
+        return stats | {"escaped": escaped, "timings": timings}
 
 
-def _stats(solver: Solver, solved: list[Solved], entries: Entries, store: str) -> dict[str, Any]:
-    """What it took.
-
-    ``escaped`` counts rows that had to be solved over all rows; ``free`` the rows on the margin.
-    """
+def _stats(solver: Solver, solved: list[Solved], store: str) -> dict[str, Any]:
+    """What it took; ``free`` counts the rows on the margin."""
     runner = solver.runner
     stats = {
         "passes": solver.passes,
         "steps": solver.steps,
-        "escaped": entries.escaped,
         "free": [int((one.state == FREE).sum()) for one in solved],
         "features": store,
     }

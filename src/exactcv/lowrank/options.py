@@ -31,8 +31,8 @@ class Options:
     folder : path or None
         Where to spill; by default the system's folder for temporary files.
     target_rows : int or None
-        Rows near the margin in a small problem, about; by default 20 for each row that lies on
-        the margin, and 1000 at least.  It changes the way to the solution, not the solution.
+        Rows near the margin in a small problem, about; by default 8 for each component, and
+        1000 at least.  It changes the way to the solution, not the solution.
     cluster : bool
         Use the Dask cluster of an active client.  Dask input is left to Dask in any case.
     """

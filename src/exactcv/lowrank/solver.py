@@ -94,7 +94,6 @@ class Solved:
     """
 
     C: float
-    fold: int
     theta: FloatArray
     problem: Reduced
     rows: IntArray
@@ -106,14 +105,10 @@ class Solved:
     gap: float
     kkt: float
     at_bound: int
-    rounds: int
 
     @property
     def relative_gap(self) -> float:
         return self.gap / max(abs(self.primal), float(np.finfo(float).tiny))
-
-    def meets(self, tol: float) -> bool:
-        return self.kkt <= tol and self.relative_gap <= tol
 
 
 @dataclass
@@ -232,8 +227,9 @@ class Solver:
             # The longest first, so that no thread is left with one when the others are done.
             order = np.argsort([-state.target for state in mine], kind="stable")
             found = self.workers.map(partial(self._round, mine, plan, sums), order)
-            for p, solved in zip(order, found, strict=True):
+            for p, (solved, steps) in zip(order, found, strict=True):
                 done[open_[p]] = solved
+                self.steps += steps
             open_ = [k for k in open_ if done[k] is None]
         return [solved for solved in done if solved is not None]
 
@@ -269,8 +265,13 @@ class Solver:
         fold = np.array([state.column.fold for state in states])
         return Columns(theta, fold, width, rate, self.seed)
 
-    def _round(self, states: list[_State], plan: Columns, sums: Sums, p: int) -> Solved | None:
-        """One column's small problem; its solution if it is proved, else the next guess."""
+    def _round(
+        self, states: list[_State], plan: Columns, sums: Sums, p: int
+    ) -> tuple[Solved | None, int]:
+        """One column's small problem; its solution if it is proved, else the next guess.
+
+        The second number is what it took.
+        """
         state = states[p]
         state.rounds += 1
         column, rate, theta = state.column, float(plan.rate[p]), plan.theta[p]
@@ -278,7 +279,6 @@ class Solver:
         near = _near_rows(sums, p)
         problem = self._small_problem(column.C, rate, sums.near[p], rest, near)
         reply = pivot.solve(problem, state.theta, self.workers.cancel)
-        self.steps += reply.steps
         if rate == 1.0:
             here = tally(problem.Z, problem.y, problem.box, reply.coef, theta, self.widest)
             kkt, gap, primal = figures([rest, here], theta, self.widest, self.fit_intercept)
@@ -289,14 +289,15 @@ class Solver:
             if good or state.rounds >= MOST_ROUNDS:
                 full = np.abs(reply.coef) >= problem.box * (1.0 - tolerances.AT_BOUND)
                 low = int(sums.low[p] + np.count_nonzero(full))
-                return Solved(
-                    column.C, column.fold, theta, problem, near.rows, near.r, reply.coef,
-                    reply.state, plan.width[p], primal, gap, kkt, low, state.rounds,
+                solved = Solved(
+                    column.C, theta, problem, near.rows, near.r, reply.coef, reply.state,
+                    plan.width[p], primal, gap, kkt, low,
                 )  # fmt: skip
+                return solved, reply.steps
         loss = rest.loss + column.C * float(near.weight @ np.maximum(-near.r, 0.0))
         primal = 0.5 * float(theta[:-1] @ theta[:-1]) + loss
         self._next_guess(state, theta, primal, reply, plan.width[p], rate)
-        return None
+        return None, reply.steps
 
     def _small_problem(
         self, C: float, rate: float, masses: FloatArray, rest: Tally, near: _Near

@@ -25,6 +25,7 @@ __all__ = [
     "check_seed",
     "finite_numbers",
     "real",
+    "seed_from",
 ]
 
 LEAST = 1e-100  # values of C and weights beyond this, or its inverse, would overflow on the way
@@ -41,12 +42,14 @@ def check_choice(name: str, value: Any, valid: Iterable[str], more: str = "") ->
 
 
 def check_flag(name: str, value: Any) -> bool:
+    """``value`` if it is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise InputTypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 
 
 def check_positive(name: str, value: Any) -> float:
+    """``value`` as a float, if it is positive and finite."""
     return real(name, value, lambda x: x > 0, "a positive number")
 
 
@@ -97,9 +100,19 @@ def check_method_options(given: Any) -> Mapping[str, Any]:
 
 
 def check_seed(random_state: Any) -> None:
+    """Refuse what scikit-learn would not take for a ``random_state``."""
+    _generator(random_state)
+
+
+def seed_from(random_state: Any) -> int:
+    """A number drawn from a ``random_state``: the same for the same int."""
+    return int(_generator(random_state).randint(2**31 - 1))
+
+
+def _generator(random_state: Any) -> Any:
     from sklearn.utils import check_random_state
 
     try:
-        check_random_state(random_state)
+        return check_random_state(random_state)
     except ValueError as error:
         raise InputError(f"random_state cannot be used: {error}") from error

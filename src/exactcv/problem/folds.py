@@ -69,6 +69,12 @@ class Folds:
         """Fold f owns the pairs offsets[f] : offsets[f + 1]."""
         return _offsets(self.test)
 
+    def ratio(self, fold: int) -> float:
+        """All rows over the training rows of this fold, as lambda counts them."""
+        if self.whole_to_part is not None:
+            return float(self.whole_to_part[fold])
+        return self.n / (self.n - len(self.left_out[fold]))
+
     def removed(self, mask: BoolArray) -> IntArray:
         """How many of the rows in ``mask`` each fold leaves out."""
         counts = np.concatenate([[0], np.cumsum(mask[_joined(self.left_out)])])

@@ -5,14 +5,16 @@ A row of weight w counts as w equal rows, one of weight zero not at all.
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 
-from ..types import FloatArray
+from ..types import FloatArray, GammaRule
 from .tiles import fill, squared_distances, tiles
 
 __all__ = ["GAMMA_RULES", "all_differ", "gamma_by_rule", "median_distance", "median_gamma"]
 
-GAMMA_RULES = ("median", "scale", "auto")
+GAMMA_RULES = get_args(GammaRule)
 
 
 def gamma_by_rule(

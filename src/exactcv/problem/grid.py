@@ -39,11 +39,10 @@ class Grid:
         return replace(self, Cs=self.Cs[points], lambdas=self.lambdas[points])
 
     def for_fold(self, folds: Folds, fold: int) -> FloatArray:
+        """C along the grid for the problem of one fold: lambda keeps its value, or C does."""
         if not self.scale_with_fold or folds.leave_one_out:
             return self.Cs
-        if folds.whole_to_part is not None:
-            return self.Cs * folds.whole_to_part[fold]
-        return self.Cs * (folds.n / (folds.n - len(folds.left_out[fold])))
+        return self.Cs * folds.ratio(fold)
 
 
 def make_grid(Cs: Any, lambdas: Any, n: float) -> Grid:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from scipy import sparse
@@ -29,7 +29,7 @@ from scipy.spatial.distance import cdist
 
 from ..exceptions import InputError, InputTypeError, NotPSDWarning
 from ..runtime.threads import Workers
-from ..types import FloatArray
+from ..types import FloatArray, KernelFunction, KernelName
 from .gamma import all_differ, gamma_by_rule, median_distance, median_gamma
 from .tiles import Tile, fill, squared_distances, tiles
 
@@ -44,9 +44,8 @@ __all__ = [
     "overflow_error",
 ]
 
-KERNELS = ("rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed")
+KERNELS = get_args(KernelName)
 
-KernelFunction = Callable[[FloatArray, FloatArray], FloatArray]
 _SYMMETRY = 1e-10  # relative to the largest entry
 _PSD_ROWS = 2000  # a Cholesky factorisation of this size takes a fraction of a second
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..exceptions import InputError, InputTypeError
 from ..types import FloatArray, IntArray
 
-__all__ = ["LeftOutRows", "Overview", "beside", "join", "overview"]
+__all__ = ["HasOverview", "LeftOutRows", "Overview", "Source", "beside", "join", "overview"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,13 +115,22 @@ class Overview:
         return np.asarray(counts / max(self.n_tested, 1))
 
 
-def overview(source: Any) -> Overview:
+class HasOverview(Protocol):
+    """A result or a fitted estimator."""
+
+    def _overview(self) -> Overview: ...
+
+
+# What can be shown; of several results, one a gamma, all together.
+Source: TypeAlias = Overview | HasOverview | Sequence[HasOverview]
+
+
+def overview(source: Source) -> Overview:
     """The overview of a result, of a list of results (one a gamma), or of a fitted estimator."""
     if isinstance(source, Overview):
         return source
     if hasattr(source, "_overview"):
-        found: Overview = source._overview()
-        return found
+        return source._overview()
     if isinstance(source, Sequence) and source and all(hasattr(r, "_overview") for r in source):
         return join([r._overview() for r in source])
     raise InputTypeError(

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputError, InputTypeError, MissingExtraError
-from ..types import FloatArray, IntArray
-from .overview import Overview, overview
+from ..types import FloatArray, HorizontalAxis, IntArray, PlotKind
+from .overview import HasOverview, Overview, Source, overview
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,12 +37,14 @@ class _Display:
     figure_: Figure | SubFigure
 
     @classmethod
-    def from_result(cls, result: Any, *, ax: Axes | None = None, **options: Any) -> Self:
+    def from_result(cls, result: Source, *, ax: Axes | None = None, **options: Any) -> Self:
         """From a ``CVResult``, or a list of them that differ in gamma alone."""
         return cls._from_overview(overview(result)).plot(ax=ax, **options)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **options: Any) -> Self:
+    def from_estimator(
+        cls, estimator: HasOverview, *, ax: Axes | None = None, **options: Any
+    ) -> Self:
         """From a fitted estimator that chose its model by cross-validation."""
         return cls._from_overview(overview(estimator)).plot(ax=ax, **options)
 
@@ -122,7 +124,9 @@ class ErrorCurveDisplay(_Display):
             label="left-out error" + several,
         )
 
-    def plot(self, ax: Axes | None = None, *, against: str = "lambda", **line_options: Any) -> Self:
+    def plot(
+        self, ax: Axes | None = None, *, against: HorizontalAxis = "lambda", **line_options: Any
+    ) -> Self:
         """Draw the curve.
 
         Parameters
@@ -382,7 +386,9 @@ DISPLAYS: dict[str, type[_Display]] = {
 }
 
 
-def draw(source: Any, kind: str = "error", *, ax: Axes | None = None, **options: Any) -> Any:
+def draw(
+    source: Source, kind: PlotKind = "error", *, ax: Axes | None = None, **options: Any
+) -> Any:
     """The display of one kind, drawn; ``source`` as in ``overview``."""
     if not isinstance(kind, str):
         raise InputTypeError(f"kind={kind!r} is not a name; axes are given as plot(ax=...)")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from ..types import PlotKind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from .overview import Overview
+    from .plots import ErrorCurveDisplay, HeatMapDisplay, LeftOutDisplay, RocDisplay
 
 __all__ = ["Presented"]
 
@@ -33,7 +36,23 @@ class Presented:
 
         return summary(self)
 
-    def plot(self, kind: str = "error", *, ax: Axes | None = None, **options: Any) -> Any:
+    @overload
+    def plot(
+        self, kind: Literal["error"] = "error", *, ax: Axes | None = None, **options: Any
+    ) -> ErrorCurveDisplay: ...
+    @overload
+    def plot(
+        self, kind: Literal["heatmap"], *, ax: Axes | None = None, **options: Any
+    ) -> HeatMapDisplay: ...
+    @overload
+    def plot(
+        self, kind: Literal["decision"], *, ax: Axes | None = None, **options: Any
+    ) -> LeftOutDisplay: ...
+    @overload
+    def plot(
+        self, kind: Literal["roc"], *, ax: Axes | None = None, **options: Any
+    ) -> RocDisplay: ...
+    def plot(self, kind: PlotKind = "error", *, ax: Axes | None = None, **options: Any) -> Any:
         """Draw one of the plots (needs matplotlib).
 
         Parameters

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from .overview import Overview, overview
+from .overview import Overview, Source, overview
 
 __all__ = ["Remark", "curve_table", "remarks", "summary"]
 
@@ -25,18 +25,20 @@ SETTLED = {
 }
 
 
+RemarkKind: TypeAlias = Literal[
+    "unresolved", "not_convex", "edge_C", "edge_gamma", "upside_down", "majority"
+]
+
+
 @dataclass(frozen=True)
 class Remark:
-    """One thing by which a reader would be misled.
+    """One thing by which a reader would be misled."""
 
-    ``kind`` is "unresolved", "not_convex", "edge_C", "edge_gamma", "upside_down" or "majority".
-    """
-
-    kind: str
+    kind: RemarkKind
     text: str
 
 
-def summary(source: Any) -> str:
+def summary(source: Source) -> str:
     """What was chosen, how sure it is, what it cost, and what to look out for."""
     it = overview(source)
     lines = [heading(it) + "."]
@@ -150,10 +152,10 @@ def timing_text(it: Overview) -> str:
 # ---- what would mislead --------------------------------------------------------------------------
 
 
-def remarks(source: Any) -> list[Remark]:
+def remarks(source: Source) -> list[Remark]:
     """Plain warnings, each only where it applies."""
     it = overview(source)
-    found = [
+    found: list[tuple[RemarkKind, str]] = [
         ("unresolved", _unresolved(it)),
         ("not_convex", _not_convex(it)),
         ("edge_C", _edge_C(it)),
@@ -264,7 +266,7 @@ def _majority(it: Overview) -> str:
     )
 
 
-def curve_table(source: Any, n_rows: int = 13, width: int = 30) -> str:
+def curve_table(source: Source, n_rows: int = 13, width: int = 30) -> str:
     """An excerpt of the grid at the chosen gamma, always with the chosen points, with bars."""
     it = overview(source)
     g = it.chosen[0]

@@ -50,6 +50,10 @@ class Run:
         self._ended = 0
         self.parts = 1
 
+    def expect(self, parts: int) -> None:
+        """There will be so many ledgers, or calls of `part_done`."""
+        self.parts = parts
+
     def say(self, stage: str) -> None:
         """Tell what starts now."""
         if self._progress is not None:

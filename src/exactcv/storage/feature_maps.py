@@ -11,6 +11,7 @@ from ..exceptions import InputError
 from ..lowrank.features import RANDOM_FEATURE_KERNELS, FeatureMap, Nystroem, RandomFourier
 from ..problem.inputs import check_kernel
 from ..problem.kernels import KERNELS, Kernel
+from ..types import KernelFunction
 from .records import (
     array_in,
     certificate_in,
@@ -73,7 +74,7 @@ def _nystroem(tree: dict[str, Any], n_features: int) -> Nystroem:
     return Nystroem(landmarks, root, kernel)
 
 
-def check_kind(fmap: FeatureMap, kernel: str, gamma: float | None) -> None:
+def check_kind(fmap: FeatureMap, kernel: str | KernelFunction, gamma: float | None) -> None:
     """Does the map belong to this kernel?"""
     if isinstance(fmap, Nystroem):
         need(fmap.kernel.name == kernel, "the landmarks belong to another kernel")

@@ -6,7 +6,6 @@ each other.  Whatever is wrong raises ``FileError``.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from ..exceptions import FileError, InputError, InputTypeError
 from ..problem.inputs import check_kernel
 from ..problem.kernels import KERNELS
+from ..types import FilePath
 from . import arrays
 from .preparation import Column, Preparation
 from .records import (
@@ -45,7 +45,7 @@ ARRAYS = ("support_", "n_support_", "dual_coef_", "intercept_")
 SCALARS = ("C_", "lambda_", "gamma_", "best_score_", "best_index_", "n_features_in_")
 
 
-def save_model(model: SVCCV | TableModel, path: str | os.PathLike[str]) -> Path:
+def save_model(model: SVCCV | TableModel, path: FilePath) -> Path:
     """Write a fitted ``SVCCV`` to a file, whole or not at all.
 
     Parameters
@@ -86,7 +86,7 @@ def save_model(model: SVCCV | TableModel, path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def load_model(path: str | os.PathLike[str]) -> Any:
+def load_model(path: FilePath) -> SVCCV | TableModel:
     """Read a model file.
 
     Parameters

@@ -17,19 +17,19 @@ it by a term of order 1/n, and is another question.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from ..exceptions import InputError
-from ..types import FloatArray
+from ..types import FloatArray, Unseen
 from .table import UNNAMED, Table, listed
 
 __all__ = ["Column", "Preparation", "fit_preparation"]
 
-UNSEEN = ("error", "zeros")
+UNSEEN = get_args(Unseen)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Preparation:
     def n_features(self) -> int:
         return len(self.features) if self.keep is None else int(self.keep.sum())
 
-    def apply(self, table: Table, unseen: str = "error") -> Any:
+    def apply(self, table: Table, unseen: Unseen = "error") -> Any:
         """The matrix of a table with the same columns, in whatever order.
 
         Parameters

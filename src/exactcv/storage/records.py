@@ -73,6 +73,7 @@ def need_numbers(array: Any, shape: tuple[int, ...], name: str) -> None:
 
 
 def need(condition: bool, otherwise: str) -> None:
+    """Refuse a file that says something impossible."""
     if not condition:
         raise FileError(f"the model makes no sense: {otherwise}")
 
@@ -89,6 +90,7 @@ def labels_tree(labels: NDArray[Any]) -> dict[str, Any]:
 
 
 def labels_in(tree: dict[str, Any]) -> NDArray[Any]:
+    """The labels that ``labels_tree`` wrote."""
     kind, values = tree["dtype"], tree["values"]
     need(isinstance(kind, str) and isinstance(values, list), "the class labels are odd")
     dtype = np.dtype(kind)
@@ -104,10 +106,12 @@ def labels_in(tree: dict[str, Any]) -> NDArray[Any]:
 
 
 def fields_tree(record: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name."""
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def certificate_in(tree: dict[str, Any]) -> Certificate:
+    """The certificate that ``fields_tree`` wrote."""
     unresolved = [(int(l), int(fold)) for l, fold in tree.pop("unresolved")]
     return Certificate(unresolved=unresolved, **tree)
 
@@ -119,6 +123,7 @@ def overview_tree(it: Overview) -> dict[str, Any]:
 
 
 def overview_in(tree: dict[str, Any]) -> Overview:
+    """The overview that ``overview_tree`` wrote."""
     tree = dict(tree)
     tree["left_out"] = LeftOutRows(**tree["left_out"])
     tree["classes"] = labels_in(tree["classes"])

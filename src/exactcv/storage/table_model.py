@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputTypeError
 from ..problem.inputs import is_missing
-from ..types import FloatArray
+from ..types import FilePath, FloatArray, HasShape, Unseen
 from .preparation import Preparation
 from .readers import read_table, refuse_twins
 from .table import Cells, Table
@@ -20,7 +20,9 @@ from .table import Cells, Table
 if TYPE_CHECKING:
     from ..estimators.svc_cv import SVCCV
 
-__all__ = ["TableModel", "as_table"]
+__all__ = ["TableLike", "TableModel", "as_table"]
+
+TableLike: TypeAlias = FilePath | HasShape | Table
 
 
 @dataclass(frozen=True)
@@ -45,19 +47,19 @@ class TableModel:
     def classes_(self) -> NDArray[Any]:
         return self.estimator.classes_
 
-    def prepare(self, table: Any, unseen: str = "error") -> Any:
+    def prepare(self, table: TableLike, unseen: Unseen = "error") -> Any:
         """The matrix that the estimator sees."""
         return self.preparation.apply(as_table(table), unseen)
 
-    def predict(self, table: Any, unseen: str = "error") -> NDArray[Any]:
+    def predict(self, table: TableLike, unseen: Unseen = "error") -> NDArray[Any]:
         """The class of each row."""
         return self.estimator.predict(self.prepare(table, unseen))
 
-    def decision_function(self, table: Any, unseen: str = "error") -> FloatArray:
+    def decision_function(self, table: TableLike, unseen: Unseen = "error") -> FloatArray:
         """As ``SVCCV.decision_function``."""
         return self.estimator.decision_function(self.prepare(table, unseen))
 
-    def predict_proba(self, table: Any, unseen: str = "error") -> FloatArray:
+    def predict_proba(self, table: TableLike, unseen: Unseen = "error") -> FloatArray:
         """As ``SVCCV.predict_proba``; the model must have been tuned with probabilities."""
         return np.asarray(self.estimator.predict_proba(self.prepare(table, unseen)))
 

@@ -31,7 +31,7 @@ from ...judge.ledger import Ledger
 from ...problem.problem import Task
 from ...runtime.threads import Workers
 from ...types import FloatArray
-from ..base import Support
+from ..base import FoldKind, Support
 from .chain import FROM_FULL, Chain, Counts, Placed
 
 __all__ = ["ATO", "AVG", "MIR", "SIR", "TOP", "AlphaSeeding"]
@@ -204,7 +204,7 @@ _PAPER = (
 
 
 def _make(scheme: str, summary: str) -> AlphaSeeding:
-    folds = ("loo",) if scheme in FROM_FULL else ("loo", "k-fold")
+    folds: tuple[FoldKind, ...] = ("loo",) if scheme in FROM_FULL else ("loo", "k-fold")
     return AlphaSeeding(
         scheme, Support(summary=summary, paper=_PAPER, losses=("hinge",), folds=folds)
     )

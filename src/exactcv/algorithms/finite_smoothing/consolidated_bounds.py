@@ -56,8 +56,10 @@ class Previous:
 
 @dataclass(frozen=True)
 class Bounds:
-    """low_i <= y_i f(x_i) <= high_i in every problem of a kind that trains on row i; the intercepts
-    of all of them lie between the last two."""
+    """low_i <= y_i f(x_i) <= high_i in every problem of a kind that trains on row i.
+
+    The intercepts of all of them lie between the last two.
+    """
 
     low: FloatArray
     high: FloatArray

@@ -130,8 +130,10 @@ def _equalities(
 def _judge(
     batch: Batch, state: NDArray[np.int8], c: FloatArray, u: FloatArray
 ) -> tuple[Mask, IntArray, NDArray[np.int8]]:
-    """Which columns meet the KKT conditions (Lemma 4's stop), how many rows miss them, and the
-    corrected sets."""
+    """Which columns meet the KKT conditions (Lemma 4's stop).
+
+    Also how many rows miss them, and the corrected sets.
+    """
     y = batch.y[:, None]
     box = batch.boxes()
     room = SLACK * np.maximum(1.0, np.abs(u).max(axis=0))

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from ...types import BoolArray, FloatArray, IntArray
+from ...types import BoolArray, FloatArray, IntArray, Strategy
 from .design import Design
 from .updates import NONE, Fresh, Held, Leaving, StrategyOne, StrategyTwo, prefers_two, price_afresh
 
@@ -38,7 +38,7 @@ __all__ = [
     "refine",
 ]
 
-STRATEGIES = ("auto", "I", "II", "none")
+STRATEGIES = get_args(Strategy)
 
 MAX_STEPS = 200
 ROUNDS = 3  # of iterative refinement

@@ -23,7 +23,7 @@ from ...problem.checks import check_n_threads
 from ...problem.folds import Folds
 from ...problem.kernels import is_psd, kernel_matrix
 from ...runtime.memory import check_memory
-from ...runtime.progress import Progress, following, job
+from ...runtime.progress import Progress, job
 from ...runtime.threads import Workers
 from ...types import FloatArray, IntArray
 from .models import Candidate, row_weights
@@ -171,7 +171,7 @@ class Evaluation:
         data, first = self.data, groups[0].first
         params = self._params(groups[0])
         train = data.train[split]
-        workers.watch.parts = len(groups)
+        workers.watch.expect(len(groups))
         workers.watch.say(f"fold {split + 1}, {sum(len(g.candidates) for g in groups)} candidates")
         try:
             if first.before is None:
@@ -290,16 +290,15 @@ def _run_all(units: Sequence[Unit], workers: Workers, progress: bool | Progress)
     settings = get_config()  # scikit-learn keeps them by thread
 
     def run(unit: Unit) -> None:
-        with config_context(**settings), following(progress) as watch:
-            alone = workers.alone()
-            alone.watch = watch
+        alone = workers.alone()
+        with config_context(**settings), alone.followed(progress):
             unit(alone)
 
     if len(units) >= 2 * workers.n_threads or workers.n_threads == 1:
         workers.map(run, units)
         return
     for unit in units:
-        with following(progress) as workers.watch:
+        with workers.followed(progress):
             unit(workers)
 
 

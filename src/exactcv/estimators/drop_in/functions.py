@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.metrics import check_scoring
+from sklearn.pipeline import Pipeline
+from sklearn.svm import SVC
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from ...exceptions import InputError, Interrupted
 from ...problem.checks import check_choice
+from ...types import Matrix, PredictMethod, ScorerLike, Splits, Vector
 from .evaluate import Evaluation, fit_on
 from .models import Candidate, read_candidates
 from .scores import Answer, Scoring
@@ -22,22 +25,22 @@ from .table import Table
 
 __all__ = ["cross_val_predict", "cross_val_score"]
 
-METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
+METHODS = get_args(PredictMethod)
 
 
 def cross_val_score(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
+    estimator: SVC | Pipeline,
+    X: Matrix,
+    y: Vector | None = None,
     *,
-    groups: Any = None,
-    scoring: Any = None,
-    cv: Any = None,
+    groups: Vector | None = None,
+    scoring: ScorerLike | None = None,
+    cv: Splits | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
     params: Mapping[str, Any] | None = None,
-    pre_dispatch: Any = "2*n_jobs",
-    error_score: Any = np.nan,
+    pre_dispatch: int | str | None = "2*n_jobs",
+    error_score: float | Literal["raise"] = np.nan,
 ) -> NDArray[np.float64]:
     """scikit-learn's ``cross_val_score`` for an SVC, or a Pipeline that ends in one; faster.
 
@@ -100,17 +103,17 @@ def cross_val_score(
 
 
 def cross_val_predict(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
+    estimator: SVC | Pipeline,
+    X: Matrix,
+    y: Vector | None = None,
     *,
-    groups: Any = None,
-    cv: Any = None,
+    groups: Vector | None = None,
+    cv: Splits | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
     params: Mapping[str, Any] | None = None,
-    pre_dispatch: Any = "2*n_jobs",
-    method: str = "predict",
+    pre_dispatch: int | str | None = "2*n_jobs",
+    method: PredictMethod = "predict",
 ) -> NDArray[Any]:
     """scikit-learn's ``cross_val_predict`` for an SVC, or a Pipeline that ends in one; faster.
 

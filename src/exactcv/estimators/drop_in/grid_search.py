@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import nan
 from time import perf_counter
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV as _GridSearchCV
 from sklearn.model_selection import ParameterGrid
 
 from ...exceptions import InputError, InputIndexError, InputTypeError, Interrupted
+from ...types import FloatArray, Matrix, ScorerLike, Splits, Vector
 from .evaluate import Evaluation
 from .models import read_candidates
 from .scores import Scoring
 from .splits import read_data
 from .table import Table
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+    from sklearn.svm import SVC
 
 __all__ = ["GridSearchCV"]
 
@@ -82,7 +90,38 @@ multimetric_
     ({'C': 10, 'gamma': 0.01}, np.float64(0.98))
     """
 
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+    if TYPE_CHECKING:  # scikit-learn's own, which has no types
+        cv_results_: dict[str, Any]
+        best_estimator_: SVC | Pipeline
+        best_params_: dict[str, Any]
+        best_index_: int
+        best_score_: float
+        refit_time_: float
+        scorer_: Any
+        n_splits_: int
+        multimetric_: bool
+
+        def __init__(
+            self,
+            estimator: SVC | Pipeline,
+            param_grid: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+            *,
+            scoring: ScorerLike | Iterable[str] | Mapping[str, ScorerLike] | None = None,
+            n_jobs: int | None = None,
+            refit: bool | str | Callable[[dict[str, Any]], int] = True,
+            cv: Splits | None = None,
+            verbose: int = 0,
+            pre_dispatch: int | str | None = "2*n_jobs",
+            error_score: float | Literal["raise"] = nan,
+            return_train_score: bool = False,
+        ) -> None: ...
+        def predict(self, X: Matrix) -> NDArray[Any]: ...
+        def decision_function(self, X: Matrix) -> FloatArray: ...
+        def predict_proba(self, X: Matrix) -> FloatArray: ...
+        def predict_log_proba(self, X: Matrix) -> FloatArray: ...
+        def score(self, X: Matrix, y: Vector | None = None, **params: Any) -> float: ...
+
+    def fit(self, X: Matrix, y: Vector | None = None, **params: Any) -> Self:
         """Evaluate all candidates, then fit the best to all rows.
 
         Parameters

@@ -18,6 +18,7 @@ LOOK = 2.0
 
 
 def import_dask() -> Any:
+    """Dask, or an error that names the extra to install."""
     try:
         import dask
     except ImportError as missing:
@@ -94,6 +95,7 @@ def awaited(client: Any, future: Any) -> Any:
 
 
 def n_workers(client: Any) -> int:
+    """How many workers the client has; none if there is no client."""
     if client is None:
         return 0
     try:
@@ -103,6 +105,7 @@ def n_workers(client: Any) -> int:
 
 
 def cluster_error(why: str | BaseException) -> ClusterError:
+    """What to raise when the cluster did not finish."""
     said = why if isinstance(why, str) else f"{type(why).__name__}: {why}"
     return ClusterError(
         f"the Dask cluster did not finish: {said}; no result was made. Start the cluster again, or "

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ...exceptions import InputError, InputTypeError
-from ...runtime.threads import single_threaded_blas
+from ...runtime.threads import SingleThreadedBlas
 from ...types import FloatArray, IntArray
 from ..features import FeatureMap, features_of
 from ..rows.sources import ArrayRows, RowSource, checked_rows
@@ -161,7 +161,7 @@ def _apply(
 ) -> Any:
     """One partition, in chunks that do not take too much room."""
     results, block = [], row_block(block)
-    with single_threaded_blas():
+    with SingleThreadedBlas():
         for first in range(0, len(y), chunk_rows):
             part = slice(first, first + chunk_rows)
             rows = block.iloc[part] if hasattr(block, "iloc") else block[part]

@@ -27,7 +27,7 @@ def keep_rows(source: RowSource, keep: IntArray) -> RowSource:
         return ArrayRows(source.X[keep], int(np.diff(source.bounds).max()))
     if not isinstance(source, DaskRows):
         return KeptRows(source, keep)
-    from dask import delayed
+    from dask.delayed import delayed
 
     places = _by_chunk(source.bounds, keep)
     parts = [delayed(_part)(part, mine) for part, mine in zip(source.parts, places, strict=True)]

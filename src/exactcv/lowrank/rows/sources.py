@@ -6,7 +6,6 @@ NumPy arrays and memmaps, SciPy sparse matrices and pandas frames (here), Parque
 
 from __future__ import annotations
 
-import os
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,7 +15,7 @@ from scipy import sparse
 from ...exceptions import InputError, InputTypeError
 from ...types import IntArray
 
-__all__ = ["ArrayRows", "RowSource", "checked_rows", "even_bounds", "open_source"]
+__all__ = ["ArrayRows", "RowSource", "checked_rows", "even_bounds"]
 
 
 @runtime_checkable
@@ -107,28 +106,3 @@ def _row_number(rows: int | IntArray, k: int, starts: IntArray | None = None) ->
     if starts is not None:
         k = int(np.searchsorted(starts, k, side="right")) - 1
     return int(rows + k) if isinstance(rows, int) else int(rows[k])
-
-
-def open_source(X: Any, others: list[str], chunk_rows: int) -> RowSource:
-    """The source for whatever X is; ``others`` are columns that hold no features."""
-    if isinstance(X, (str, os.PathLike)):
-        from .parquet import ParquetRows
-
-        return ParquetRows(os.fspath(X), others, chunk_rows)
-    if type(X).__module__.partition(".")[0] in ("dask", "dask_expr"):
-        from ..passes.distributed import DaskRows
-
-        return DaskRows.open(X, others)
-    if isinstance(X, RowSource):
-        return X
-    if sparse.issparse(X):
-        return ArrayRows(X, chunk_rows)
-    array: NDArray[Any] = np.asanyarray(X)
-    if array.ndim != 2:
-        raise InputError(
-            f"X has {array.ndim} dimension(s), shape {array.shape}; it must have two: rows and "
-            "features"
-        )
-    if array.shape[0] < 2 or array.shape[1] < 1:
-        raise InputError(f"X has shape {array.shape}; it needs two rows and one feature at least")
-    return ArrayRows(array, chunk_rows)

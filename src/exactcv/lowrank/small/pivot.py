@@ -161,7 +161,11 @@ def _at(problem: Reduced, state: StateArray) -> tuple[FloatArray, FloatArray] | 
 
 
 def _bordered(
-    problem: Reduced, factor: tuple, target: FloatArray, total: float, scale: float
+    problem: Reduced,
+    factor: tuple[FloatArray, bool],
+    target: FloatArray,
+    total: float,
+    scale: float,
 ) -> tuple[FloatArray, float]:
     """c and b with K c + b = target and sum c = total (K without the constant in its factor)."""
     p = cho_solve(factor, target, check_finite=False)

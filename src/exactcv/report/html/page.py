@@ -8,7 +8,6 @@ for the seconds it took.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -19,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from ...exceptions import InputError
+from ...types import FilePath
 from .. import words as report
-from ..overview import Overview, overview
+from ..overview import Overview, Source, overview
 from ..plots import roc_curves
 from . import charts
 from .markup import Markup, tag
@@ -55,8 +55,8 @@ class Page:
 
 
 def write_html(
-    source: Any,
-    path: str | os.PathLike[str],
+    source: Source,
+    path: FilePath,
     *,
     title: str = "Cross-validation report",
     facts: Mapping[str, Any] | None = None,

@@ -1,0 +1,1 @@
+"""What benchmarks of several rooms share; nothing here is started by hand."""

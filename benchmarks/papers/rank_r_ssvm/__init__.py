@@ -1,0 +1,1 @@
+"""Tseng & Lee (2012), Rank-r updating techniques for fast exact cross-validation."""

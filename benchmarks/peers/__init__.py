@@ -1,0 +1,1 @@
+"""exactcv beside scikit-learn, and its methods beside each other, on the papers' simulation."""

@@ -1,0 +1,33 @@
+from enum import IntFlag
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..types import FloatArray
+from ._factor import Factor
+
+class Status(IntFlag):
+    CONVERGED = 0
+    STALLED = 1
+    SINGULAR = 2
+
+@final
+class ActiveSet:
+    @property
+    def factor(self) -> Factor: ...
+    def __init__(
+        self, K: FloatArray, knots: FloatArray, levels: FloatArray, intercept: bool
+    ) -> None: ...
+    def solve(
+        self,
+        C: float,
+        state: NDArray[np.int8],
+        c: FloatArray,
+        h: FloatArray,
+        b: float,
+        monotone: bool,
+        residual: float = 1e-11,
+        tol: float = 1e-11,
+        max_iter: int = 100000,
+    ) -> tuple[float, int, int]: ...

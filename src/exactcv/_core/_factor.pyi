@@ -1,0 +1,19 @@
+from collections.abc import Sequence
+from typing import final
+
+from ..types import FloatArray, IntArray
+
+@final
+class Factor:
+    @property
+    def top(self) -> float: ...
+    @property
+    def updated(self) -> bool: ...
+    @property
+    def firm(self) -> bool: ...
+    @property
+    def n_factorised(self) -> int: ...
+    def __init__(self, K: FloatArray, constant: bool) -> None: ...
+    def solve_with(
+        self, rows: IntArray | Sequence[int], rhs: FloatArray | Sequence[float]
+    ) -> FloatArray: ...

@@ -1,0 +1,37 @@
+from ..types import FloatArray, IntArray
+
+def judge(
+    h: FloatArray,
+    coef: FloatArray,
+    intercept: FloatArray,
+    C: FloatArray,
+    table: FloatArray,
+    own: IntArray,
+    weight_max: float,
+    weight_sum: float,
+    fit_intercept: bool,
+    out: FloatArray,
+) -> None: ...
+def intercepts(
+    h: FloatArray,
+    coef: FloatArray,
+    C: FloatArray,
+    table: FloatArray,
+    own: IntArray,
+    near: float,
+    out: FloatArray,
+) -> None: ...
+def touched_columns(
+    coef: FloatArray, base: FloatArray, own: IntArray, mark: FloatArray, columns: IntArray
+) -> int: ...
+def nearby_values(
+    K: FloatArray,
+    coef: FloatArray,
+    base: FloatArray,
+    h_base: FloatArray,
+    own: IntArray,
+    columns: IntArray,
+    pack: FloatArray,
+    panel: FloatArray,
+    out: FloatArray,
+) -> None: ...
