@@ -34,6 +34,11 @@ def linear(X: FloatArray) -> FloatArray:
     return np.ascontiguousarray((K + K.T) / 2)
 
 
+def rounding(K: FloatArray, coef: FloatArray) -> FloatArray:
+    """What float64 allows K coef to err, row by row: some units of the terms that are added up."""
+    return 4 * float(np.finfo(float).eps) * np.asarray(np.abs(coef) @ np.abs(K))
+
+
 def labels(n: int) -> FloatArray:
     return np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
 
