@@ -35,8 +35,29 @@ def linear(X: FloatArray) -> FloatArray:
 
 
 def rounding(K: FloatArray, coef: FloatArray) -> FloatArray:
-    """What float64 allows K coef to err, row by row: some units of the terms that are added up."""
-    return 4 * float(np.finfo(float).eps) * np.asarray(np.abs(coef) @ np.abs(K))
+    """How far two float64 products K coef may be apart, row by row, on any processor.
+
+    A sum of n terms errs by at most n eps / 2 of the sum of their sizes; as the errors have either
+    sign, sqrt(n) eps is not exceeded in practice [Higham and Mary, SIAM J. Sci. Comput. 41 (2019)].
+    """
+    unit = 2 * np.sqrt(len(K)) * float(np.finfo(float).eps)
+    return np.asarray(unit * (np.abs(coef) @ np.abs(K)))
+
+
+def rounding_of_figures(
+    small: Small, box: FloatArray, coef: FloatArray, intercept: float
+) -> tuple[float, float]:
+    """What rounding u = K coef + b makes of the KKT residual and of the gap of a solution.
+
+    The residual is relative to max(1, |u|).  To the gap each row inside its box adds up to C_i
+    times the error of u_i; the gap is relative to the primal objective.
+    """
+    h, error = small.K @ coef, rounding(small.K, coef)
+    u = h + intercept
+    primal = 0.5 * coef @ h + box @ np.maximum(0, 1 - small.y * u)
+    inside = (coef != 0) & (np.abs(coef) < box)
+    kkt = error.max() / max(1.0, float(np.abs(u).max()))
+    return float(kkt), float((box * error)[inside].sum() / primal)
 
 
 def labels(n: int) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,12 @@ from exactcv.judge.ledger import SOLVED, Ledger
 from exactcv.problem.problem import Task
 from exactcv.runtime.threads import Workers
 from exactcv.tolerances import TIE
+
+
+def pytest_configure() -> None:
+    """A shell has its background jobs ignore SIGINT, and their children would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Stub:

@@ -64,12 +64,12 @@ def refits(
 
 
 def gradient_limit(X: FloatArray, kernel: str, Cs: Any = CS) -> FloatArray:
-    """||g|| / max(1, ||theta||): the aim of the refinement, or the rounding of 2 C A'(t - A theta).
+    """||g|| / max(1, ||theta||): the aim of the refinement, and the rounding of c A'(t - A theta).
 
     The rows of A are (x, 1), or (k, 1) with kernel values of at most 1.
     """
     length = np.sqrt((X * X).sum(axis=1) + 1) if kernel == "linear" else np.sqrt(len(X) + 1.0)
-    terms = 2 * np.asarray(Cs) * np.sum(np.ones(len(X)) * length * (1 + length))
+    terms = np.asarray(Cs) * np.sum(np.ones(len(X)) * length * (1 + length))
     return GRADIENT + np.finfo(float).eps * terms
 
 
