@@ -314,20 +314,23 @@ def test_rough_updates_give_way_to_fresh_factors(
 def test_extended_precision_where_float64_sums_do_not_do() -> None:
     """p >> n, uncentred, c = 1e5: of the gradient no more is left than rounding theta makes of it.
 
-    That moves f_i at random, each theta_j by half a unit at most.  With sums in float64 ten times
-    as much is left.
+    Each theta_j is off by half a unit at most, at random, and c ||A|| times what that makes of f
+    is the gradient.  With sums in float64 several times as much is left.
     """
-    rng = np.random.default_rng(0)
     y, c = labels(60), 1e5
-    X = rng.uniform(-1, 1, size=(60, 2000)) * 0.5 + 0.3 + 0.05 * y[:, None]
-    design = make_design(X, y, np.ones(60), True, False)
-    theta = fit(design, c).theta
-    A = design.A.astype(np.longdouble)
-    f = A @ theta
-    active = design.support(f.astype(float), design.used)
-    g = (theta - c * (np.where(active, design.t - f, 0) @ A)).astype(float)
-    moved = np.linalg.norm(design.A * theta, axis=1)
-    assert np.linalg.norm(g) <= EPSILON * c * np.linalg.norm(design.norms * moved)
+    left = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, size=(60, 2000)) * 0.5 + 0.3 + 0.05 * y[:, None]
+        design = make_design(X, y, np.ones(60), True, False)
+        theta = fit(design, c).theta
+        A = design.A.astype(np.longdouble)
+        f = A @ theta
+        active = design.support(f.astype(float), design.used)
+        g = (theta - c * (np.where(active, design.t - f, 0) @ A)).astype(float)
+        limit = EPSILON / 2 * c * np.linalg.norm(design.A, 2) * np.linalg.norm(design.A * theta)
+        left.append(np.linalg.norm(g) / limit)
+    assert np.median(left) <= 1.0
 
 
 def test_representer_and_inverse() -> None:
