@@ -23,6 +23,7 @@ from exactcv.problem.grid import Grid
 from exactcv.problem.losses import hinge
 from exactcv.problem.problem import Problem, Task
 from exactcv.runtime.threads import Workers
+from exactcv.types import BoolArray
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,11 @@ def allowed(one: Ledger, two: Ledger) -> FloatArray:
         kkt = (one.kkt + two.kkt)[:, folds.pair_folds] * np.maximum(scale, largest_value(one))
         out = out + unit * norm.max() + kkt
     return np.asarray(out)
+
+
+def clear_of_ties(ledger: Ledger) -> BoolArray:
+    """Pairs whose label does not hang on the last digits of a value next to `tolerances.TIE`."""
+    return np.asarray(np.abs(np.abs(ledger.decision) - tolerances.TIE) > 0.5 * tolerances.TIE)
 
 
 def largest_value(ledger: Ledger) -> FloatArray:

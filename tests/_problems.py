@@ -44,6 +44,16 @@ def floor(K: FloatArray, coef: FloatArray) -> float:
     return float(8.0 * 1.1e-16 * root.max() * (np.abs(coef) @ root))
 
 
+def rounding(K: FloatArray, coef: FloatArray) -> FloatArray:
+    """How far two float64 products K coef may be apart, row by row, on any processor.
+
+    A sum of n terms errs by at most n eps / 2 of the sum of their sizes; as the errors have either
+    sign, sqrt(n) eps is not exceeded in practice [Higham and Mary, SIAM J. Sci. Comput. 41 (2019)].
+    """
+    unit = 2 * np.sqrt(len(K)) * float(np.finfo(float).eps)
+    return np.asarray(unit * (np.abs(coef) @ np.abs(K)))
+
+
 def labels(n: int) -> FloatArray:
     return np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
 

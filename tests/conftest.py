@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from exactcv.algorithms import REGISTRY, Support
 from exactcv.judge.ledger import SOLVED, Ledger
 from exactcv.problem.problem import Task
 from exactcv.runtime.threads import Workers
 from exactcv.tolerances import TIE
+
+# The same examples in every run, and as much time for them as they take.
+settings.register_profile(
+    "fixed",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+settings.load_profile("fixed")
+
+
+def pytest_configure() -> None:
+    """A shell has its background jobs ignore SIGINT, and their children would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Stub:

@@ -334,7 +334,7 @@ def test_avg_and_top_are_for_leave_one_out() -> None:
             exactcv.cross_validate(X, y, Cs=[1.0], cv=4, method=method)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 10_000), st.sampled_from(CHAINED))
 def test_without_a_kernel_matrix(seed: int, scheme: str) -> None:
     """The chain on a small cache of rows ends where it ends on the matrix."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from _oracle import Run, make_task, random_small, run
+from _oracle import Run, clear_of_ties, make_task, random_small, run
 from _problems import BUILDERS, FloatArray, Small, rbf
 from sklearn.datasets import load_iris, load_wine
 
@@ -80,7 +80,8 @@ def test_labels_of_random_problems(batch: int, fit_intercept: bool) -> None:
         task = labels_task(small, CS[::2], fit_intercept)
         ours, theirs = run(task, "loo_stopping"), run(task, "refit")
         assert ours.exact, seed
-        np.testing.assert_array_equal(ours.ledger.wrong, theirs.ledger.wrong, err_msg=str(seed))
+        differ = ours.ledger.wrong != theirs.ledger.wrong
+        assert not (differ & clear_of_ties(theirs.ledger)).any(), seed
 
 
 @pytest.mark.parametrize("surplus", [0, 1, 2])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from _problems import FloatArray, labels, rbf
 from scipy.optimize import minimize
 
+from exactcv.algorithms.rank_update import newton_armijo
 from exactcv.algorithms.rank_update.design import Design, make_design
 from exactcv.algorithms.rank_update.newton_armijo import (
     ENOUGH,
@@ -284,6 +288,49 @@ def test_drift_is_found_and_taken_out() -> None:
     drifted = design.gradient(design.theta(rough.alpha, out), c, train)
     assert np.linalg.norm(np.delete(drifted, out)) > 1e-8
     assert_minimum(design, c, fine, train, out)
+
+
+@pytest.mark.parametrize("strategy", ["I", "II", "auto"])
+def test_rough_updates_give_way_to_fresh_factors(
+    strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    design, _ = design_of("nonlinear")
+    expected, polished = fit(design, 10.0, "none"), []
+    polish = newton_armijo.polish
+
+    def rough_at_first(*args: Any) -> Fit:
+        polished.append(polish(*args))
+        error = 1e-6 if len(polished) == 1 else 0.0
+        return replace(polished[-1], theta=polished[-1].theta * (1 + error))
+
+    monkeypatch.setattr(newton_armijo, "polish", rough_at_first)
+    assert np.array_equal(fit(design, 10.0, strategy).theta, expected.theta)
+    assert len(polished) == 2
+
+
+@pytest.mark.skipif(
+    np.finfo(np.longdouble).eps == EPSILON, reason="there is no extended precision here"
+)
+def test_extended_precision_where_float64_sums_do_not_do() -> None:
+    """p >> n, uncentred, c = 1e5: of the gradient no more is left than rounding theta makes of it.
+
+    Each theta_j is off by half a unit at most, at random, and c ||A|| times what that makes of f
+    is the gradient.  With sums in float64 several times as much is left.
+    """
+    y, c = labels(60), 1e5
+    left = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, size=(60, 2000)) * 0.5 + 0.3 + 0.05 * y[:, None]
+        design = make_design(X, y, np.ones(60), True, False)
+        theta = fit(design, c).theta
+        A = design.A.astype(np.longdouble)
+        f = A @ theta
+        active = design.support(f.astype(float), design.used)
+        g = (theta - c * (np.where(active, design.t - f, 0) @ A)).astype(float)
+        limit = EPSILON / 2 * c * np.linalg.norm(design.A, 2) * np.linalg.norm(design.A * theta)
+        left.append(np.linalg.norm(g) / limit)
+    assert np.median(left) <= 1.0
 
 
 def test_representer_and_inverse() -> None:

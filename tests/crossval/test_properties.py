@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from _oracle import random_small
 from _problems import FloatArray, Small
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold
 
@@ -17,15 +17,8 @@ import exactcv
 
 CS = [1e-3, 0.05, 1.0, 20.0]
 
-settings.register_profile(
-    "fixed",
-    derandomize=True,
-    database=None,
-    deadline=None,
-    max_examples=60,
-    suppress_health_check=list(HealthCheck),
-)
-settings.load_profile("fixed")
+settings.register_profile("fewer", settings.get_profile("fixed"), max_examples=60)
+settings.load_profile("fewer")
 
 seeds = st.integers(0, 10_000)
 switches = st.booleans()

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from _oracle import Run, Start, make_task, random_small, run
+from _oracle import Run, Start, clear_of_ties, make_task, random_small, run
 from _problems import floor
 
-from exactcv import tolerances
 from exactcv.engine.smo import solve
 from exactcv.judge.ledger import PROVED
 from exactcv.problem.problem import Task
@@ -64,9 +63,8 @@ def moved_out_of_play(
 
 def false_labels(labels: Run, values: Run) -> Iterator[str]:
     decision = values.ledger.decision[0]
-    clear = np.abs(np.abs(decision) - tolerances.TIE) > 5e-10
     differ = labels.ledger.wrong[0] != values.ledger.wrong[0]
-    for j in np.flatnonzero(clear & differ):
+    for j in np.flatnonzero(clear_of_ties(values.ledger)[0] & differ):
         how = "proved" if labels.ledger.how[0, j] == PROVED else "solved"
         yield f"row {j}: the {how} label is false, the value is {decision[j]}"
 

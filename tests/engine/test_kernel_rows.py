@@ -70,7 +70,7 @@ def test_each_row_is_computed_once_while_it_is_held() -> None:
     assert cache.evaluations == 5 * 30
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_any_sequence_of_calls_serves_the_right_entries(data: st.DataObject) -> None:
     """Against the matrix, with room for two to six rows, narrowing and widening on the way."""

@@ -16,7 +16,7 @@ def problem(seed: int, n: int = 150) -> tuple[np.ndarray, np.ndarray]:
     return exactcv.datasets.make_mixture(n, 2, random_state=seed)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10_000),
     n=st.integers(20, 90),

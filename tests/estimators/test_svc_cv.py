@@ -152,7 +152,8 @@ def test_model_is_that_of_svc() -> None:
         np.testing.assert_array_equal(model.support_, peer.support_)
         np.testing.assert_array_equal(model.n_support_, peer.n_support_)
         np.testing.assert_array_equal(model.support_vectors_, peer.support_vectors_)
-        assert model.dual_coef_ == pytest.approx(peer.dual_coef_, abs=1e-3)
+        # LIBSVM has float32 kernel values, which coefficients feel more than decision values do.
+        assert model.dual_coef_ == pytest.approx(peer.dual_coef_, abs=1e-3 * max(1.0, model.C_))
         assert model.intercept_ == pytest.approx(peer.intercept_, abs=1e-3)
         new = X + 0.1
         np.testing.assert_array_equal(model.predict(new), peer.predict(new))

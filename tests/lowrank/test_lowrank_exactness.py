@@ -112,7 +112,7 @@ def test_several_passes_with_samples() -> None:
     assert_same(result, on_explicit_kernel(result, X, y, **common))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10_000),
     n=st.integers(12, 90),

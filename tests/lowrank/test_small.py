@@ -33,7 +33,7 @@ def objective(problem: Reduced, theta: np.ndarray) -> float:
     return float(0.5 * theta[:-1] @ theta[:-1] - problem.linear @ theta + loss)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     seed=st.integers(0, 100_000),
     n=st.integers(4, 40),
