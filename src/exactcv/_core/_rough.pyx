@@ -233,8 +233,8 @@ cdef class RoughSteps:
         cdef double room_i = self._room(C, i, state, c, True)
         cdef double room_j = self._room(C, j, state, c, False)
         step = min(step, min(room_i, room_j))
-        self._shift(C, k, step, step >= room_i, state, c)
-        self._shift(C, l, -step, step >= room_j, state, c)
+        self._shift(C, k, step, True, step >= room_i, state, c)
+        self._shift(C, l, -step, False, step >= room_j, state, c)
         return step
 
     cdef double _move_one(self, double C, Py_ssize_t k, signed char[::1] state,
@@ -249,7 +249,7 @@ cdef class RoughSteps:
         step = min(step, room)
         if not grows:
             step = -step
-        self._shift(C, k, step, all_of_it, state, c)
+        self._shift(C, k, step, grows, all_of_it, state, c)
         return step
 
     cdef inline double _room(self, double C, Py_ssize_t i, signed char[::1] state, double[::1] c,
@@ -260,14 +260,17 @@ cdef class RoughSteps:
             return C * self.levels[i, s if state[i] % 2 else s - 1] - c[i]
         return c[i] - C * self.levels[i, s + 1]
 
-    cdef inline void _shift(self, double C, Py_ssize_t k, double step, bint to_level,
+    cdef inline void _shift(self, double C, Py_ssize_t k, double step, bint grows, bint to_level,
                             signed char[::1] state, double[::1] c) noexcept nogil:
-        """Change a coefficient, exactly onto the next level if that is reached."""
+        """Change a coefficient, exactly onto the next level if that is reached.
+
+        A step of zero, where rounding has left a coefficient on its level, has a direction too.
+        """
         cdef Py_ssize_t i = self.where[k]
         cdef Py_ssize_t s = state[i] // 2
         cdef bint inside = state[i] % 2
         if to_level:
-            if step > 0:
+            if grows:
                 s -= 0 if inside else 1
             else:
                 s += 1
@@ -275,7 +278,7 @@ cdef class RoughSteps:
             c[i] = C * self.levels[i, s]
         else:
             if not inside:
-                state[i] += <signed char>(-1 if step > 0 else 1)
+                state[i] += <signed char>(-1 if grows else 1)
             c[i] += step
         self._limits(k, state)
 

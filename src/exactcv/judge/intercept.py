@@ -42,7 +42,7 @@ def closeness(levels: FloatArray, diagonal: FloatArray, unit: float = 1.0) -> Fl
     """
     root = np.sqrt(np.maximum(diagonal, 0.0))
     stiff = root * root.max(initial=0.0)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return np.asarray(
             tolerances.AT_BOUND * np.minimum(levels[:, 0] - levels[:, -1], unit / stiff)
         )
