@@ -264,6 +264,26 @@ def test_sparse_kernel_matrices_are_refused_as_by_scikit_learn() -> None:
             )
 
 
+def centred(X: Any, Z: Any) -> Any:
+    return (X - X.mean(0)) @ (Z - Z.mean(0)).T
+
+
+def plain(X: Any, Z: Any) -> Any:
+    found = X @ Z.T
+    return found.toarray() if sparse.issparse(found) else found
+
+
+def test_kernels_that_depend_on_their_company() -> None:
+    grid = {"C": [0.01, 1.0], "kernel": [centred, plain]}
+    check_same(SVC(**TIGHT), grid)
+    check_same(make_pipeline(StandardScaler(), SVC(kernel=centred, **TIGHT)), {"svc__C": [0.1]})
+    with pytest.warns(exactcv.SlowFoldsWarning, match="depends on the other rows"):
+        exactcv.cross_val_score(SVC(kernel=centred), X, Y)
+    rows = sparse.csr_matrix(X)
+    found = [m.cross_val_score(SVC(kernel=plain), rows, Y) for m in (exactcv, theirs)]
+    np.testing.assert_array_equal(*found)
+
+
 @pytest.mark.parametrize("y", [np.linspace(0, 1, 80), np.eye(2)[Y], None])
 def test_targets_that_are_no_classes(y: Any) -> None:
     errors = []
@@ -302,13 +322,14 @@ def test_splitters_that_do_not_count() -> None:
         def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
             yield np.arange(40), np.arange(40, 80)
 
-    for name in ("cross_val_score", "cross_val_predict", "GridSearchCV"):
-        for module in (exactcv, theirs):
-            with pytest.raises(ValueError, match=f"'cv' parameter of {name} must be.*get_n_splits"):
-                if name == "GridSearchCV":
-                    module.GridSearchCV(SVC(), {}, cv=Halves()).fit(X, Y)
-                else:
-                    getattr(module, name)(SVC(), X, Y, cv=Halves())
+    for module in (exactcv, theirs):
+        with pytest.raises(ValueError, match=r"'cv' parameter of cross_val_score.*get_n_splits"):
+            module.cross_val_score(SVC(), X, Y, cv=Halves())
+        with pytest.raises(ValueError, match=r"'cv' parameter of cross_val_predict.*get_n_splits"):
+            module.cross_val_predict(SVC(), X, Y, cv=Halves())
+        search = module.GridSearchCV(SVC(), {}, cv=Halves())
+        with pytest.raises(ValueError, match=r"'cv' parameter of GridSearchCV.*get_n_splits"):
+            search.fit(X, Y)
 
 
 # ---- what is printed and called -----------------------------------------------------------------

@@ -177,6 +177,8 @@ def _why_not_svc(svc: SVC, X: Any) -> str | None:
         return f"max_iter={svc.max_iter} stops scikit-learn's solver early; leave it at -1"
     if svc.kernel == "poly" and svc.degree < 1:
         return f"degree={svc.degree} makes a constant kernel"
+    if callable(svc.kernel) and sparse.issparse(X):
+        return "a callable kernel is handed sparse rows"
     if svc.kernel == "precomputed":
         shape: Any = getattr(X, "shape", ())
         square = len(shape) == 2 and shape[0] == shape[1]
