@@ -120,6 +120,7 @@ def cross_validate(
     cv : "loo", int, splitter or iterable
         An int is a stratified k-fold, shuffled only if ``random_state`` is given; None is 5.  An
         iterable yields (train, test) row numbers; test sets may overlap or leave rows out.
+        Leave-one-out does not test the only row of a class, and says so.
     groups : array-like of shape (n,), optional
         For splitters that use groups.
     sample_weight : array-like of shape (n,), optional
