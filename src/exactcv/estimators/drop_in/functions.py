@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import get_config, model_selection
+from sklearn import get_config
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
+from sklearn.model_selection import cross_val_predict as _cross_val_predict
+from sklearn.model_selection import cross_val_score as _cross_val_score
 from sklearn.model_selection._validation import (
     _check_is_permutation,
     _enforce_prediction_order,
@@ -97,9 +99,9 @@ def cross_val_score(
     ((150,), np.float64(0.9667))
     """
     arguments = dict(locals())
-    ours = _ours("cross_val_score", arguments)
+    ours = _ours(_cross_val_score, arguments)
     if ours is None:
-        return model_selection.cross_val_score(**arguments)
+        return _cross_val_score(**arguments)
     scorer = check_scoring(estimator, scoring)
     several = check_scoring(estimator, {"score": scorer}, raise_exc=error_score == "raise")
     data, routed = _read(arguments, several)
@@ -161,9 +163,9 @@ def cross_val_predict(
     3
     """
     arguments = dict(locals())
-    ours = _ours("cross_val_predict", arguments)
+    ours = _ours(_cross_val_predict, arguments)
     if ours is None:
-        return model_selection.cross_val_predict(**arguments)
+        return _cross_val_predict(**arguments)
     if method != "predict":  # scikit-learn's models are then fitted to numbers
         arguments["y"] = np.unique(np.asarray(y), return_inverse=True)[1]
     data, routed = _read(arguments, None)
@@ -241,10 +243,10 @@ def _interrupted(so_far: Any, data: Data, missing: int) -> Interrupted:
     )
 
 
-def _ours(function: str, arguments: Mapping[str, Any]) -> list[Candidate | Foreign] | None:
+def _ours(theirs: Any, arguments: Mapping[str, Any]) -> list[Candidate | Foreign] | None:
     """The candidate, or None if scikit-learn's function must do it; cv is not touched."""
-    constraints = getattr(model_selection, function)._skl_parameter_constraints
-    validate_parameter_constraints(constraints, dict(arguments), function)
+    constraints = theirs._skl_parameter_constraints
+    validate_parameter_constraints(constraints, dict(arguments), theirs.__name__)
     estimator, X = arguments["estimator"], arguments["X"]
     if str(arguments.get("method")).startswith("predict_"):
         reason: str | None = PROBABILITIES
