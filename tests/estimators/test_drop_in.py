@@ -537,6 +537,24 @@ def test_the_private_hooks_are_there() -> None:
     assert set(several._get_scorers()[0]._scorers) == {"accuracy", "f1"}
 
 
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("_fit_and_score", ["estimator", "X", "y", "scorer", "train", "test", "verbose"]),
+        ("_fit_and_predict", ["estimator", "X", "y", "train", "test", "fit_params", "method"]),
+        ("_score", ["estimator", "X_test", "y_test", "scorer", "score_params", "error_score"]),
+        ("_enforce_prediction_order", ["classes", "predictions", "n_classes", "method"]),
+        ("_check_is_permutation", ["indices", "n_samples"]),
+        ("_insert_error_scores", ["results", "error_score"]),
+        ("_warn_or_raise_about_fit_failures", ["results", "error_score"]),
+    ],
+)
+def test_the_private_functions_are_there(name: str, first: list[str]) -> None:
+    """What is not ours, scikit-learn's own functions do; see table.py and functions.py."""
+    found = list(inspect.signature(getattr(theirs._validation, name)).parameters)
+    assert found[: len(first)] == first
+
+
 def test_the_private_hook_that_checks_parameters_is_there() -> None:
     """``_validate_params`` refuses what the constructor's parameters must not be."""
     assert list(inspect.signature(theirs.GridSearchCV._validate_params).parameters) == ["self"]
