@@ -9,7 +9,7 @@ PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name meson.build)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-exactness test-matrix check format docs bench clean
+.PHONY: help demo test test-exactness test-matrix campaign check format docs bench clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -25,6 +25,11 @@ test-exactness: $(VENV)/.installed $(VENV)/.has-test  ## only the tests of the a
 
 test-matrix:  ## all tests, with the BLAS of other processors and with the lowest versions
 	@MAKE="$(MAKE)" .ci/matrix
+
+# Each run.py in tests/campaign or in a folder of it is one; it ends with 1 if something is wrong.
+campaign: $(VENV)/.installed $(VENV)/.has-test  ## long searches for wrong answers, and scikit-learn's own tests
+	@for one in $(sort $(wildcard tests/campaign/run.py tests/campaign/*/run.py)); do \
+		echo "$$one"; $(BIN)/python $$one || exit 1; done
 
 check: $(VENV)/.installed $(VENV)/.has-dev $(VENV)/.has-test  ## format, lint, types, and which room imports which
 	$(BIN)/ruff format --check .

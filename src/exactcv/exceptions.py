@@ -85,4 +85,7 @@ class NotExactWarning(UserWarning):
 
 
 class SlowFoldsWarning(UserWarning):
-    """A setting makes the problem differ from fold to fold, so the folds share no kernel matrix."""
+    """The folds share no kernel matrix, since a setting differs from fold to fold, or are not ours.
+
+    Then scikit-learn's own code computes them, at its own speed.
+    """

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
 import exactcv
 from exactcv.crossval.run import KernelRows, Plan, run
@@ -14,6 +15,14 @@ from exactcv.exceptions import UnsupportedError
 from exactcv.problem.folds import Folds
 from exactcv.problem.grid import make_grid
 from exactcv.runtime.threads import Workers
+
+
+def test_an_estimator_in_place_of_the_data_is_explained(small: Any) -> None:
+    X, y = small
+    call: Any = exactcv.cross_validate
+    for arguments, named in (((SVC(), X, y), {}), ((SVC(), X), {}), ((X, y), {"estimator": SVC()})):
+        with pytest.raises(TypeError, match=r"not a SVC.*exactcv\.cross_val_score\(estimator"):
+            call(*arguments, **named)
 
 
 def test_the_estimator_says_what_did_not_converge(

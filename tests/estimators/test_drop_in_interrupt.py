@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.datasets import make_moons
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import exactcv
@@ -34,24 +34,6 @@ def stopping(calls: int) -> Callable[..., float]:
         return float((model.predict(X) == y).mean())
 
     return score
-
-
-class Stopping(TransformerMixin, BaseEstimator):
-    """A step that learns nothing, and is interrupted at its third fit."""
-
-    fits = 0
-
-    def fit(self, X: Any, y: Any = None) -> Stopping:
-        type(self).fits += 1
-        if type(self).fits > 2:
-            raise KeyboardInterrupt
-        return self
-
-    def transform(self, X: Any) -> Any:
-        return X
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
 
 
 def test_candidates_that_are_complete_are_kept() -> None:
@@ -113,9 +95,17 @@ def test_predictions_of_splits_that_are_done(monkeypatch: pytest.MonkeyPatch, me
     cv = KFold(5, shuffle=True, random_state=0)
     options: dict[str, Any] = {"cv": cv, "method": method}
     whole = exactcv.cross_val_predict(SVC(gamma=0.5), X, LABELS, **options)
-    monkeypatch.setattr(Stopping, "fits", 0)
+    fit, fits = StandardScaler.fit, iter(range(2))
+
+    def stopping_fit(self: StandardScaler, X: Any, y: Any = None) -> StandardScaler:
+        if next(fits, None) is None:
+            raise KeyboardInterrupt
+        return fit(self, X, y)
+
+    monkeypatch.setattr(StandardScaler, "fit", stopping_fit)
+    idle = StandardScaler(with_mean=False, with_std=False)
     with pytest.raises(exactcv.Interrupted, match="2 of 5 splits done") as info:
-        exactcv.cross_val_predict(make_pipeline(Stopping(), SVC(gamma=0.5)), X, LABELS, **options)
+        exactcv.cross_val_predict(make_pipeline(idle, SVC(gamma=0.5)), X, LABELS, **options)
     done = np.sort(np.concatenate([test for _, test in list(cv.split(X))[:2]]))
     partial = info.value.partial
     np.testing.assert_array_equal(np.flatnonzero(~partial.mask), done)

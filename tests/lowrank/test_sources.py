@@ -234,7 +234,7 @@ def test_bad_rows(data) -> None:
         exactcv.cross_validate(X, "label", approx="rff")
     y = np.where(np.arange(len(y)) == 0, 1.0, -1.0)
     with pytest.raises(exactcv.InputError, match=r"no row of class 1\.0"):
-        exactcv.cross_validate(data[0], y, approx="rff")
+        exactcv.cross_validate(data[0], y, approx="rff", cv=[(np.arange(1, len(y)), [0])])
 
 
 # ---- features and samples ------------------------------------------------------------------------

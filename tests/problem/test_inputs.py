@@ -159,8 +159,11 @@ def test_zero_weight_rows_do_not_count_for_a_fold(stub: Callable[..., Any]) -> N
     stub()
     weight = np.ones(N)
     weight[[0, 2, 4, 6, 8]] = 0.0
-    with pytest.raises(InputError, match=r"fold 10 .* class 0"):
+    with pytest.warns(UserWarning, match=r"class 0 has one row only, row 10.*not tested"):
         cross_validate(X, Y, method="stub", sample_weight=weight)
+    pair = [(np.arange(N - 2), np.arange(N - 2, N))]
+    with pytest.raises(InputError, match=r"fold 0 .* class 0"):
+        cross_validate(X, Y, method="stub", sample_weight=weight, cv=pair)
 
 
 def test_too_large_for_memory_is_seen_before_anything_is_made(stub: Callable[..., Any]) -> None:

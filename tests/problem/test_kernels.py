@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array, csr_matrix
 from scipy.spatial.distance import pdist
 from sklearn.metrics import pairwise
 
@@ -31,6 +31,15 @@ REFERENCES = {
     "sigmoid": lambda X: pairwise.sigmoid_kernel(X, gamma=0.3, coef0=0.5),
     "linear": pairwise.linear_kernel,
 }
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_sparse_rows_with_long_indices(X: np.ndarray, name: str) -> None:
+    X = np.where(X > 5.0, X, 0.0)
+    rows = csr_array(X)
+    rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+    K = kernel_between(rows, rows, Kernel(name, gamma=0.3, degree=4, coef0=0.5))
+    np.testing.assert_allclose(K, REFERENCES[name](X), rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("name", REFERENCES)

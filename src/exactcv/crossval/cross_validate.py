@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
-from ..exceptions import Interrupted
+from ..exceptions import InputTypeError, Interrupted
 from ..judge.certificate import warn_if_short
 from ..problem import checks, inputs
 from ..runtime.progress import Progress, following
@@ -34,8 +35,31 @@ from .run import Plan, run
 __all__ = ["cross_validate"]
 
 OUTPUTS = ("error", "decision")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
+def _of_data(function: Callable[P, R]) -> Callable[P, R]:
+    """Who calls it as scikit-learn's function of the same name is told which one is meant."""
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        model = kwargs.get("estimator", args[0] if args else None)
+        if hasattr(model, "fit"):
+            kind = type(model).__name__
+            raise InputTypeError(
+                f"exactcv.cross_validate(X, y, kernel=..., Cs=...) takes the data, not a {kind}: "
+                "it computes the whole curve of errors itself. For the scores of an estimator use "
+                "exactcv.cross_val_score(estimator, X, y), for a grid of its parameters "
+                "exactcv.GridSearchCV(estimator, grid), and for several scorers at once "
+                "sklearn.model_selection.cross_validate"
+            )
+        return function(*args, **kwargs)
+
+    return checked
+
+
+@_of_data
 def cross_validate(
     X: Matrix | FilePath,
     y: Vector,
@@ -96,6 +120,7 @@ def cross_validate(
     cv : "loo", int, splitter or iterable
         An int is a stratified k-fold, shuffled only if ``random_state`` is given; None is 5.  An
         iterable yields (train, test) row numbers; test sets may overlap or leave rows out.
+        Leave-one-out does not test the only row of a class, and says so.
     groups : array-like of shape (n,), optional
         For splitters that use groups.
     sample_weight : array-like of shape (n,), optional
@@ -214,5 +239,5 @@ def cross_validate(
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted before the first fold was solved") from stop
     n_solutions = len(task.grid) * (len(task.folds) + 1)
-    warn_if_short(ran.certificate, task.grid.Cs, n_solutions, stacklevel=3)
+    warn_if_short(ran.certificate, task.grid.Cs, n_solutions, stacklevel=4)
     return make_result(ran, perf_counter() - start, **facts)

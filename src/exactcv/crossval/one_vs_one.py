@@ -58,7 +58,8 @@ class ManyClasses:
     rows : KernelRows
         Of all classes.
     codes : (n,) int
-        Classes 0 to k - 1; each needs a row of positive weight in every training set.
+        Classes 0 to k - 1; each needs a row of positive weight in every training set, except
+        that leave-one-out of several classes may leave out the only one.
     weight : (n,)
     folds, grid : Folds, Grid
         Of all rows.
@@ -234,6 +235,8 @@ class _Part:
     kept : the folds (numbered as the caller does) that it solves; the others leave out none of its
         rows, and their model is that of the full data.
     own : which of the T tests are on its own rows.
+    alone : which of the T tests are on the only row of one of its classes: without that row
+        there is nothing to train on, and the pair votes for the other class.
     guest_at : for each fold kept, the tests on other rows, as positions along T.
     place : where each row is found among those of the pair, or among the others.
     """
@@ -241,6 +244,7 @@ class _Part:
     folds: Folds
     kept: IntArray
     own: BoolArray
+    alone: BoolArray
     guest_at: tuple[IntArray, ...]
     place: IntArray
 
@@ -268,6 +272,8 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
     ran = run(job, task.plan.method, workers)
     ledger = ran.ledger
     decision = _everywhere(task, ledger, part, guests)
+    lost = task.codes[task.folds.pair_rows[part.alone]]
+    decision[:, part.alone] = np.where(lost == first, 1.0, -1.0)
     for_second = decision > -TIE
     # Among its own rows the ledger knows which are wrong, with or without a value; a tie is.
     truth = task.codes[task.folds.pair_rows[part.own]] == second
@@ -284,28 +290,40 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
 def _cut_down(task: ManyClasses, inside: BoolArray) -> _Part:
     """The folds as one pair sees them."""
     folds = task.folds
-    own = inside[folds.pair_rows]
+    alone = _alone(task, inside)[folds.pair_rows]
+    own = inside[folds.pair_rows] & ~alone
     if inside.all():
-        nobody = np.zeros(0, dtype=np.intp)
-        return _Part(folds, np.arange(len(folds)), own, (nobody,) * len(folds), np.arange(folds.n))
+        nobody = (np.zeros(0, dtype=np.intp),) * len(folds)
+        return _Part(folds, np.arange(len(folds)), own, alone, nobody, np.arange(folds.n))
     place = np.where(inside, np.cumsum(inside), np.cumsum(~inside)) - 1
     left_out = [place[out[inside[out]]] for out in folds.left_out]
     test = [place[rows[inside[rows]]] for rows in folds.test]
     scaled = task.grid.scale_with_fold and not folds.leave_one_out
     # A fold that tests its own training rows is kept even if it leaves none of them out.
     touched = [len(out) or len(rows) for out, rows in zip(left_out, test, strict=True)]
-    kept = np.flatnonzero(np.ones(len(folds)) if scaled else touched).astype(np.intp)
+    solved = np.ones(len(folds), bool) if scaled else np.array(touched, bool)
+    solved[folds.pair_folds[alone]] = False
+    kept = np.flatnonzero(solved)
     n = int(np.count_nonzero(inside))
     if not len(kept):  # no fold touches this pair: one that leaves nothing out, for the full data
         nothing = (np.zeros(0, dtype=np.intp),)
-        return _Part(Folds(n, nothing, nothing, np.ones(1)), kept, own, nothing, place)
+        return _Part(Folds(n, nothing, nothing, np.ones(1)), kept, own, alone, nothing, place)
     ratio = None
     if not folds.leave_one_out:
         ratio = np.array([folds.ratio(int(f)) for f in kept])
     pick = Folds(n, tuple(left_out[f] for f in kept), tuple(test[f] for f in kept), ratio)
     offsets = folds.offsets
     positions = (np.arange(offsets[f], offsets[f + 1]) for f in kept)
-    return _Part(pick, kept, own, tuple(at[~own[at]] for at in positions), place)
+    return _Part(pick, kept, own, alone, tuple(at[~own[at]] for at in positions), place)
+
+
+def _alone(task: ManyClasses, inside: BoolArray) -> BoolArray:
+    """Rows of a pair that are the only ones of their class, if they may be left out."""
+    if task.n_classes == 2 or not task.folds.leave_one_out:
+        return np.zeros(task.folds.n, dtype=bool)
+    some = task.weight > 0
+    sizes = np.bincount(task.codes[some], minlength=task.n_classes)
+    return inside & some & (sizes[task.codes] == 1)
 
 
 def _everywhere(
@@ -319,7 +337,8 @@ def _everywhere(
         return values
     # Where the pair has no fold of its own, the model is that of the full data.
     full = ledger.coef @ guests.K.T + ledger.intercept[:, None]
-    values[:, ~own] = full[:, part.place[pair_rows[~own]]]
+    others = ~(own | part.alone)
+    values[:, others] = full[:, part.place[pair_rows[others]]]
     if not part.folds.leave_one_out:
         for at, found in zip(part.guest_at, ledger.guests, strict=True):
             values[:, at] = found

@@ -91,6 +91,7 @@ def _check(model: SVCCV, rows: Rows) -> None:
     classes = np.unique(rows.y)
     if len(classes) > 2:
         raise UnsupportedError(
+            "Only binary classification is supported. "  # scikit-learn's words
             f"SVCCV(approx={model.approx!r}) separates two classes, y has {len(classes)}; wrap it "
             "in sklearn.multiclass.OneVsOneClassifier"
         )

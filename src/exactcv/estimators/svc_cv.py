@@ -113,7 +113,8 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
     loss : {"hinge", "squared_hinge", "logistic", "squared"}
         Which losses a method has: ``exactcv.methods()``.
     cv : "loo", int, splitter or iterable
-        As in ``exactcv.cross_validate``.
+        As in ``exactcv.cross_validate``.  Of several classes leave-one-out counts the only row of
+        one as wrong, as scikit-learn does.
     scoring : str, callable or None
         What to maximise: any scikit-learn scorer; None is accuracy.  It is worked out once, on the
         left-out values of all folds put together, so that leave-one-out works with AUC, MCC or
@@ -488,7 +489,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         rows = X[keep][:, keep] if self.kernel == "precomputed" else X[keep]
         split_with = {name: _rows_of(value, keep, n) for name, value in split_with.items()}
         folds = self._folds(rows, labels, keep, n, split_with)
-        inputs.check_training_parts(folds, codes, self.classes_, in_training)
+        folds = inputs.check_training_parts(folds, codes, self.classes_, in_training)
         plan.check_folds(folds)
         return Tuning(
             X=np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows),
@@ -669,6 +670,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.classifier_tags.multi_class = self.approx is None
         return tags
 
 

@@ -61,7 +61,7 @@ class LowRank:
         timings["path"] = perf_counter() - before
         workers.watch.say("folds")
         before = perf_counter()
-        if task.folds.leave_one_out:
+        if task.folds.every_row_alone:
             # Rows that wait may take a sixteenth of the memory.
             most = max(1, task.budget // (16 * 8 * fmap.n_components))
             escaped = leave_one_out(solver, solved, spread, entries, most)

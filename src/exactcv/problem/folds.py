@@ -54,6 +54,12 @@ class Folds:
             for out, test in zip(self.left_out, self.test, strict=True)
         )
 
+    @cached_property
+    def every_row_alone(self) -> bool:
+        """Does fold j leave out row j, for all rows?"""
+        rows = self.pair_rows
+        return self.leave_one_out and len(rows) == self.n and bool((np.diff(rows) == 1).all())
+
     def part(self, folds: IntArray) -> Folds:
         """Some of the folds."""
         ratio = None if self.whole_to_part is None else self.whole_to_part[folds]

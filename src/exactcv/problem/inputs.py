@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numbers
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -285,8 +286,8 @@ def check_folds(cv: Any, data: Data, groups: Any, random_state: Any) -> Folds:
     groups = read_groups(groups, len(data.y))
     check_seed(random_state)
     folds = make_folds(cv, data.X, data.labels, groups, random_state)
-    check_training_parts(folds, (data.y > 0).astype(np.intp), data.classes, data.weight)
-    return folds
+    codes = (data.y > 0).astype(np.intp)
+    return check_training_parts(folds, codes, data.classes, data.weight)
 
 
 def read_groups(groups: Any, n: int) -> NDArray[Any] | None:
@@ -306,18 +307,44 @@ def read_groups(groups: Any, n: int) -> NDArray[Any] | None:
 
 def check_training_parts(
     folds: Folds, codes: IntArray, classes: NDArray[Any], weight: FloatArray
-) -> None:
-    """Refuse folds that train without a row (of positive weight) of some class."""
-    both = "both classes" if len(classes) == 2 else "every class"
+) -> Folds:
+    """Refuse folds that train without a row (of positive weight) of some class.
+
+    But leave-one-out goes on when a row is the only one of its class.  Of two classes there is
+    then nothing to train on, and the fold is dropped: the row is not tested.  Of several, those
+    that are left predict the row, wrongly of course, as in scikit-learn.
+    """
+    two = len(classes) == 2
+    dropped, only = np.zeros(len(folds), dtype=bool), []
     for code, label in enumerate(classes.tolist()):
         mine = (codes == code) & (weight > 0)
-        removed, total = folds.removed(mine), np.count_nonzero(mine)
-        if (removed == total).any():
+        lacking = folds.removed(mine) == np.count_nonzero(mine)
+        if not lacking.any():
+            continue
+        dropped |= lacking & two
+        if not folds.leave_one_out or dropped.all():
             raise InputError(
-                f"the training part of fold {int(np.argmax(removed == total))} of cv has no row of "
-                f"class {label!r} with positive weight; a classifier needs {both}: use fewer or "
-                "stratified folds, or more rows of that class"
+                f"the training part of fold {int(np.argmax(lacking))} of cv has no row of "
+                f"class {label!r} with positive weight; a classifier needs "
+                f"{'both classes' if two else 'every class'}: use fewer or stratified folds, or "
+                "more rows of that class"
             )
+        only.append((int(np.argmax(mine)), label))
+    for row, label in only:
+        _warn_of_an_only_row(row, label, two)
+    return folds.part(np.flatnonzero(~dropped)) if dropped.any() else folds
+
+
+def _warn_of_an_only_row(row: int, label: Any, two_classes: bool) -> None:
+    if two_classes:
+        then = "there is nothing to train on, so it is not tested"
+    else:
+        then = "it cannot be recognised, so it counts as wrong"
+    warnings.warn(
+        f"class {label!r} has one row only, row {row}: when that is left out, {then}",
+        UserWarning,
+        stacklevel=5,
+    )
 
 
 # --- kernels ------------------------------------------------------------------------------------

@@ -236,8 +236,19 @@ def kernel_between(X: Any, Z: Any, kernel: Kernel) -> FloatArray:
         own["coef0"] = kernel.coef0
     if kernel.name == "poly":
         own["degree"] = kernel.degree
+    if kernel.name == "laplacian":
+        X, Z = _short_indices(X), _short_indices(Z)
     found = pairwise_kernels(X, Z, metric=kernel.name, **own)
     return np.asarray(found.toarray() if sparse.issparse(found) else found)
+
+
+def _short_indices(X: Any) -> Any:
+    """The city-block distances of sparse rows take 32-bit indices only; sparse arrays have more."""
+    if not sparse.issparse(X):
+        return X
+    X = X.tocsr(copy=False)
+    parts = (part.astype(np.int32, copy=False) for part in (X.indices, X.indptr))
+    return sparse.csr_matrix((X.data, *parts), shape=X.shape)
 
 
 # --- matrices that come from outside -----------------------------------------------------------

@@ -18,19 +18,19 @@ from sklearn import config_context, get_config
 from sklearn.base import clone
 from sklearn.utils import check_array
 
-from ...exceptions import InputError, NotExactWarning
+from ...exceptions import NotExactWarning
 from ...problem.checks import check_n_threads
 from ...problem.folds import Folds
-from ...problem.kernels import is_psd, kernel_matrix
+from ...problem.kernels import Kernel, is_psd, kernel_matrix
 from ...runtime.memory import check_memory
 from ...runtime.progress import Progress, job
 from ...runtime.threads import Workers
 from ...types import FloatArray, IntArray
-from .models import Candidate, row_weights
+from .models import Candidate, Foreign, Setting, row_weights
 from .plan import FitParams, Group, make_plan, read_fit_params, warn_of_reasons
 from .scores import Answer
 from .solve import Found, left_out_values, trained_values
-from .splits import Data, as_numbers, rows_of
+from .splits import Data, as_numbers, copy_of_rows
 
 __all__ = ["Evaluation", "Receiver"]
 
@@ -38,6 +38,8 @@ NOT_CONVEX = (
     "the kernel matrix is not positive semidefinite, so the problem has several local solutions "
     "and only its own solver finds those that scikit-learn would"
 )
+
+IN_COMPANY = "the callable kernel of two rows depends on the other rows it is given"
 
 Unit = Callable[[Workers], None]
 
@@ -52,7 +54,9 @@ class Receiver(Protocol):
         """One candidate on some splits, row after row as in ``data.rows``; seconds a split."""
         ...
 
-    def fit_by_scikit_learn(self, candidate: Candidate, split: int) -> None: ...
+    def fit_by_scikit_learn(self, setting: Setting, split: int) -> bool:
+        """Does scikit-learn's own fit work?"""
+        ...
 
 
 @dataclass
@@ -63,22 +67,20 @@ class Evaluation:
     fit_params: Mapping[str, Any]
     receiver: Receiver
     misses: list[int] = field(default_factory=list)
-    foreign: list[tuple[Candidate, int]] = field(default_factory=list)
+    foreign: list[tuple[Setting, int, str]] = field(default_factory=list)  # and why
     reasons: list[str] = field(default_factory=list)
 
     def run(
         self,
-        candidates: Sequence[Candidate],
+        candidates: Sequence[Candidate | Foreign],
         n_jobs: Any,
-        probability: bool = False,
         show_progress: bool = False,
     ) -> None:
         """Evaluate them all; Ctrl-C leaves the receiver with what was finished by then."""
-        self._check_square(candidates)
-        plan = make_plan(candidates, self.fit_params, probability)
+        plan = make_plan(candidates, self.fit_params)
         plan.warn(stacklevel=4)  # before the work: it may take long
         splits = range(self.data.n_splits)
-        self.foreign = [(candidate, split) for candidate in plan.foreign for split in splits]
+        self.foreign = [(setting, split, "") for setting in plan.foreign for split in splits]
         units: list[Unit] = [partial(self._shared, group) for group in plan.shared]
         for groups in plan.by_fold:
             units += [partial(self._by_fold, groups, split) for split in splits]
@@ -90,14 +92,6 @@ class Evaluation:
                 progress.expect(len(units) + len(self.foreign) - n_runs)
             _run_all([partial(self._foreign, *pair) for pair in self.foreign], workers, progress)
         self._warn()
-
-    def _check_square(self, candidates: Sequence[Candidate]) -> None:
-        shape = np.shape(self.data.X)
-        if shape != (self.data.n, self.data.n) and any(c.pairwise for c in candidates):
-            raise InputError(
-                f"X has the shape {shape}; with kernel='precomputed' it must be the square kernel "
-                f"matrix of the {self.data.n} rows"
-            )
 
     def _warn(self) -> None:
         """What the work has brought to light."""
@@ -117,16 +111,17 @@ class Evaluation:
         data, params = self.data, self._params(group)
         workers.watch.say(_in_words(group, data.n_splits))
         try:
-            X = self._features(group.first, params)
+            X = self._features(group.first)
             kernel = group.kernel.on(X)
             check_memory(len(X))
             K = kernel_matrix(X, kernel, workers)[0]
             weight = self._weights(group.first, params, np.arange(data.n))
-        except Exception as error:  # scikit-learn's own fit will say what is wrong
-            self._give_up(group, range(data.n_splits), _memory_reason(error))
+        except Exception as error:
+            self._give_up(group, range(data.n_splits), str(error))
             return
-        if not is_psd(K, kernel):
-            self._give_up(group, range(data.n_splits), NOT_CONVEX)
+        obstacle = _obstacle(K, kernel, X)
+        if obstacle is not None:
+            self._give_up(group, range(data.n_splits), obstacle)
             return
         regular = [f for f in range(data.n_splits) if self._regular(f, weight)]
         if regular:
@@ -143,11 +138,11 @@ class Evaluation:
         for split in sorted(set(range(data.n_splits)) - set(regular)):
             self._one_fold(group, split, K, weight[data.train[split]], perf_counter(), workers)
 
-    def _features(self, candidate: Candidate, params: FitParams) -> FloatArray:
-        X = self.data.X
-        if candidate.before is not None:  # steps that learn nothing
-            X = clone(candidate.before).fit_transform(X, self.data.y)
-        return _dense(X)
+    def _features(self, candidate: Candidate) -> FloatArray:
+        if not candidate.before:
+            return _dense(self.data.X)
+        steps = _Steps(candidate, {})  # they learn nothing
+        return _dense(steps.fit_transform(copy_of_rows(self.data.X), self.data.y))
 
     def _regular(self, split: int, weight: FloatArray) -> bool:
         """Does the training set have all classes (two at least), and no row twice?"""
@@ -174,14 +169,14 @@ class Evaluation:
         workers.watch.expect(len(groups))
         workers.watch.say(f"fold {split + 1}, {sum(len(g.candidates) for g in groups)} candidates")
         try:
-            if first.before is None:
-                X, rows = _dense(data.X), train
-            else:
+            if first.before:
                 X, rows = self._transformed(first, params, split), np.arange(len(train))
+            else:
+                X, rows = _dense(data.X), train
             check_memory(len(X))
-        except Exception as error:  # scikit-learn's own fit will say what is wrong
+        except Exception as error:
             for group in groups:
-                self._give_up(group, [split], _memory_reason(error))
+                self._give_up(group, [split], str(error))
             return
         for group in groups:
             start = perf_counter()
@@ -189,27 +184,27 @@ class Evaluation:
                 kernel = group.kernel.on(X[rows])
                 K = kernel_matrix(X, kernel, workers)[0]
                 weight = self._weights(group.first, params, train)
-            except Exception:
-                self._give_up(group, [split], None)
+            except Exception as error:
+                self._give_up(group, [split], str(error))
                 continue
-            if is_psd(K, kernel):
-                stacked = first.before is not None
-                self._one_fold(group, split, K, weight, start, workers, stacked)
+            obstacle = _obstacle(K, kernel, X)
+            if obstacle is None:
+                self._one_fold(group, split, K, weight, start, workers, bool(first.before))
             else:
-                self._give_up(group, [split], NOT_CONVEX)
+                self._give_up(group, [split], obstacle)
             workers.watch.part_done()
 
     def _transformed(self, candidate: Candidate, params: FitParams, split: int) -> FloatArray:
         """Rows [training as fitted, test, (training as transformed later)]."""
         data = self.data
-        steps = clone(candidate.before)
-        X_train, y_train = data.part(split, "train", pairwise=False)
-        X_test, _ = data.part(split, "test", pairwise=False)
-        given = rows_of(params.steps, data.n, data.train[split])
-        blocks = [_dense(steps.fit_transform(X_train, y_train, **given))]
-        blocks.append(_dense(steps.transform(X_test)))
+        given = {
+            name: data.params_of(split, "train", values) for name, values in params.steps.items()
+        }
+        steps = _Steps(candidate, given)
+        blocks = [_dense(steps.fit_transform(*data.copy_of_part(split, "train")))]
+        blocks.append(_dense(steps.transform(data.copy_of_part(split, "test")[0])))
         if data.with_train:
-            blocks.append(_dense(steps.transform(X_train)))
+            blocks.append(_dense(steps.transform(data.copy_of_part(split, "train")[0])))
         return np.vstack(blocks)
 
     def _one_fold(
@@ -231,7 +226,7 @@ class Evaluation:
         present = np.unique(data.codes[train])
         used = np.unique(data.codes[train[weight > 0]])
         if len(used) < 2 or len(used) < len(present):
-            self._give_up(group, [split], None)  # scikit-learn says what is wrong
+            self._give_up(group, [split], "a class has no weight in a training set")
             return
         rows = np.arange(len(train)) if stacked else train
         codes = np.searchsorted(present, data.codes[train])
@@ -267,21 +262,42 @@ class Evaluation:
             answer = Answer(candidate, values, found.labels[l], present)
             self.receiver.answers(splits, answer, seconds)
 
-    def _give_up(self, group: Group, splits: Sequence[int], reason: str | None) -> None:
-        """Leave it to scikit-learn."""
-        self.foreign += [(candidate, f) for candidate in group.candidates for f in splits]
-        if reason is not None:
+    def _give_up(self, group: Group, splits: Sequence[int], reason: str) -> None:
+        """Leave it to scikit-learn: its own fit fails too, and says why, or else we say it."""
+        self.foreign += [(candidate, f, reason) for candidate in group.candidates for f in splits]
+
+    def _foreign(self, setting: Setting, split: int, reason: str, workers: Workers) -> None:
+        workers.watch.say("scikit-learn's own fits")
+        if self.receiver.fit_by_scikit_learn(setting, split):
             self.reasons.append(reason)
 
-    def _foreign(self, candidate: Candidate, split: int, workers: Workers) -> None:
-        workers.watch.say("scikit-learn's own fits")
-        self.receiver.fit_by_scikit_learn(candidate, split)
+
+class _Steps:
+    """A candidate's steps before the SVC, one after the other as in a pipeline's ``fit``."""
+
+    def __init__(self, candidate: Candidate, fit_params: Mapping[str, Mapping[str, Any]]):
+        self._steps = [(name, clone(step)) for name, step in candidate.before]
+        self._fit_params = fit_params
+
+    def fit_transform(self, X: Any, y: Any) -> Any:
+        for name, step in self._steps:
+            given = self._fit_params.get(name, {})
+            if hasattr(step, "fit_transform"):
+                X = step.fit_transform(X, y, **given)
+            else:
+                X = step.fit(X, y, **given).transform(X)
+        return X
+
+    def transform(self, X: Any) -> Any:
+        for _, step in self._steps:
+            X = step.transform(X)
+        return X
 
 
 def fit_on(data: Data, fit_params: Mapping[str, Any], candidate: Candidate, split: int) -> Any:
     """scikit-learn's own fit of one candidate on one split."""
     X, y = data.part(split, "train", candidate.pairwise)
-    given = rows_of(fit_params, data.n, data.train[split])
+    given = data.params_of(split, "train", fit_params)
     return clone(candidate.estimator).fit(X, y, **given)
 
 
@@ -302,6 +318,21 @@ def _run_all(units: Sequence[Unit], workers: Workers, progress: bool | Progress)
             unit(workers)
 
 
+def _obstacle(K: FloatArray, kernel: Kernel, X: FloatArray) -> str | None:
+    """What only shows in the kernel matrix of the rows X."""
+    if not is_psd(K, kernel):
+        return NOT_CONVEX
+    if callable(kernel.name):
+        some = np.unique(np.linspace(0, len(X) - 1, 16).astype(np.intp))
+        part = np.asarray(kernel.name(X[some[::2]], X[some[1::2]]), dtype=float)
+        expected = K[np.ix_(some[::2], some[1::2])]
+        if part.shape != expected.shape or not np.allclose(
+            part, expected, rtol=1e-9, atol=1e-9 * float(np.abs(expected).max())
+        ):
+            return IN_COMPANY
+    return None
+
+
 def _in_words(group: Group, n_splits: int) -> str:
     """What one group is, for those who wait."""
     kernel = group.kernel
@@ -314,7 +345,3 @@ def _in_words(group: Group, n_splits: int) -> str:
 def _dense(X: Any) -> FloatArray:
     checked: Any = check_array(X, dtype=np.float64, order="C", accept_sparse="csr")
     return np.ascontiguousarray(checked.toarray() if hasattr(checked, "toarray") else checked)
-
-
-def _memory_reason(error: BaseException) -> str | None:
-    return str(error) if isinstance(error, MemoryError) else None

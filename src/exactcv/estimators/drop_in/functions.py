@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
+from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.model_selection import cross_val_predict as _cross_val_predict
+from sklearn.model_selection import cross_val_score as _cross_val_score
+from sklearn.model_selection._validation import (
+    _check_is_permutation,
+    _enforce_prediction_order,
+    _fit_and_predict,
+)
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
+from sklearn.utils import indexable
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from ...exceptions import InputError, Interrupted
-from ...problem.checks import check_choice
 from ...types import Matrix, PredictMethod, ScorerLike, Splits, Vector
-from .evaluate import Evaluation, fit_on
-from .models import Candidate, read_candidates
+from .evaluate import Evaluation
+from .models import Candidate, Foreign, Setting, read_candidates
+from .plan import warn_of_reasons
 from .scores import Answer, Scoring
 from .splits import Data, read_data
-from .table import Table
+from .table import Call, Table
+from .takeover import why_not_call
 
 __all__ = ["cross_val_predict", "cross_val_score"]
 
-METHODS = get_args(PredictMethod)
+PROBABILITIES = (
+    "probabilities come from scikit-learn's own fits, which draw random folds inside; "
+    "exactcv.SVCCV(probability=True) calibrates on exact left-out values instead"
+)
 
 
 def cross_val_score(
@@ -49,6 +63,7 @@ def cross_val_score(
     estimator : SVC or Pipeline
         A setting that changes with the fold (``gamma="scale"``, a scaler in the pipeline,
         ``class_weight="balanced"``) is computed fold by fold, with a ``SlowFoldsWarning``.
+        Anything else, subclasses too, goes to scikit-learn's own function, with the same warning.
     X, y, groups, scoring, cv, params, error_score
         As in scikit-learn.  Test sets may overlap (repeated k-fold) or leave rows out.
     n_jobs : int, optional
@@ -83,23 +98,24 @@ def cross_val_score(
     >>> scores.shape, round(scores.mean(), 4)
     ((150,), np.float64(0.9667))
     """
-    candidates = read_candidates(estimator, [None])
-    if scoring is not None and not isinstance(scoring, str) and not callable(scoring):
-        raise InputError("scoring must be one scorer here: None, a name or a callable")
+    arguments = dict(locals())
+    ours = _ours(_cross_val_score, arguments)
+    if ours is None:
+        return _cross_val_score(**arguments)
     scorer = check_scoring(estimator, scoring)
-    routed = _route("cross_val_score", estimator, cv, scorer, groups, params)
-    data = read_data(X, y, cv, routed["split"])
-    table = Table(
-        data, Scoring.of(scoring, scorer, None, error_score), routed["fit"], routed["score"], 1
-    )
+    several = check_scoring(estimator, {"score": scorer}, raise_exc=error_score == "raise")
+    data, routed = _read(arguments, several)
+    kind = Scoring.of({"score": scoring}, several, several._scorers, error_score)
+    call = Call(estimator, routed["fit"], routed["score"], verbose)
+    table = Table(data, kind, call, 1)
     try:
-        Evaluation(data, routed["fit"], table).run(candidates, n_jobs, show_progress=verbose > 0)
+        Evaluation(data, routed["fit"], table).run(ours, n_jobs, verbose > 0)
     except KeyboardInterrupt as stop:
-        scores = [cell["test_scores"] if cell else np.nan for cell in table.cells]
+        scores = [cell["test_scores"]["score"] if cell else np.nan for cell in table.cells]
         missing = [not cell for cell in table.cells]
         raise _interrupted(np.ma.masked_array(scores, missing), data, sum(missing)) from stop
     table.check_failures()
-    return np.array([cell["test_scores"] for cell in table.cells], dtype=float)
+    return np.array([cell["test_scores"]["score"] for cell in table.cells], dtype=float)
 
 
 def cross_val_predict(
@@ -146,21 +162,23 @@ def cross_val_predict(
     >>> int((predicted != y).sum())
     3
     """
-    candidates = read_candidates(estimator, [None])
-    check_choice("method", method, METHODS)
-    routed = _route("cross_val_predict", estimator, cv, None, groups, params)
-    data = read_data(X, y, cv, routed["split"])
-    tested = np.bincount(np.concatenate(data.test), minlength=data.n)
-    if not (tested == 1).all():
+    arguments = dict(locals())
+    ours = _ours(_cross_val_predict, arguments)
+    if ours is None:
+        return _cross_val_predict(**arguments)
+    if method != "predict":  # scikit-learn's models are then fitted to numbers
+        arguments["y"] = np.unique(np.asarray(y), return_inverse=True)[1]
+    data, routed = _read(arguments, None)
+    if not _check_is_permutation(np.concatenate(data.test), data.n):
+        tested = np.bincount(np.concatenate(data.test), minlength=data.n)
+        row = int(np.argmax(tested != 1))
         raise InputError(
-            "cross_val_predict needs splits in which every row is tested exactly once; "
-            f"row {int(np.argmax(tested != 1))} is tested {int(tested[np.argmax(tested != 1)])} "
-            "times (cross_val_score takes any splits)"
+            f"cross_val_predict only works for partitions: row {row} is tested {tested[row]} times "
+            "(cross_val_score takes any splits)"
         )
-    receiver = _Predictions(data, routed["fit"], method)
-    probability = method.startswith("predict_")
+    receiver = _Predictions(data, estimator, routed["fit"], method)
     try:
-        Evaluation(data, routed["fit"], receiver).run(candidates, n_jobs, probability, verbose > 0)
+        Evaluation(data, routed["fit"], receiver).run(ours, n_jobs, verbose > 0)
     except KeyboardInterrupt as stop:
         missing = sum(part is None for part in receiver.parts)
         raise _interrupted(receiver.so_far(), data, missing) from stop
@@ -170,8 +188,9 @@ def cross_val_predict(
 class _Predictions:
     """Receives one candidate's answers and puts them in the order of the rows."""
 
-    def __init__(self, data: Data, fit_params: Mapping[str, Any], method: str):
-        self.data, self.fit_params, self.method = data, fit_params, method
+    def __init__(self, data: Data, estimator: Any, fit_params: Mapping[str, Any], method: str):
+        self.data, self.estimator = data, estimator
+        self.fit_params, self.method = fit_params, method
         self.labels_suffice = method == "predict"
         self.parts: list[Any] = [None] * data.n_splits
 
@@ -185,38 +204,18 @@ class _Predictions:
     def _take(self, split: int, answer: Answer) -> None:
         if self.method == "predict":
             self.parts[split] = self.data.classes[answer.codes()]
-        else:
-            self.parts[split] = self._all_classes(answer.decision(), answer.present)
-
-    def fit_by_scikit_learn(self, candidate: Candidate, split: int) -> None:
-        model = fit_on(self.data, self.fit_params, candidate, split)
-        X, _ = self.data.part(split, "test", candidate.pairwise)
-        found = getattr(model, self.method)(X)
-        if self.method != "predict":
-            present = np.searchsorted(self.data.classes, model.classes_)
-            found = self._all_classes(found, present)
-        self.parts[split] = found
-
-    def _all_classes(self, found: NDArray[Any], present: NDArray[np.intp]) -> NDArray[Any]:
-        """One column a class, also for classes that the training rows lack, as in scikit-learn."""
-        n_classes = len(self.data.classes)
-        if len(present) == n_classes:
-            return found
-        warnings.warn(
-            f"a training set has {len(present)} of {n_classes} classes; the others get the least "
-            "number there is: use stratified folds",
-            RuntimeWarning,
-            stacklevel=2,
+            return
+        self.parts[split] = _enforce_prediction_order(
+            answer.present, answer.decision(), len(self.data.classes), self.method
         )
-        if found.ndim != 2 or found.shape[1] != len(present):
-            raise InputError(
-                f"a training set has only {len(present)} of {n_classes} classes, so its decision "
-                "values do not fit those of other folds: use stratified folds"
-            )
-        least = 0.0 if self.method == "predict_proba" else np.finfo(found.dtype).min
-        wide = np.full((len(found), n_classes), least, dtype=found.dtype)
-        wide[:, present] = found
-        return wide
+
+    def fit_by_scikit_learn(self, setting: Setting, split: int) -> bool:
+        data, estimator = self.data, clone(self.estimator)
+        rows = data.train[split], data.test[split]
+        self.parts[split] = _fit_and_predict(
+            estimator, data.X, data.y, *rows, self.fit_params, self.method
+        )
+        return True
 
     def in_order(self) -> NDArray[Any]:
         """All rows; every split has been answered."""
@@ -244,18 +243,43 @@ def _interrupted(so_far: Any, data: Data, missing: int) -> Interrupted:
     )
 
 
-def _route(
-    owner: str, estimator: Any, cv: Any, scorer: Any, groups: Any, params: Mapping[str, Any] | None
-) -> dict[str, dict[str, Any]]:
+def _ours(theirs: Any, arguments: Mapping[str, Any]) -> list[Candidate | Foreign] | None:
+    """The candidate, or None if scikit-learn's function must do it; cv is not touched."""
+    constraints = theirs._skl_parameter_constraints
+    validate_parameter_constraints(constraints, dict(arguments), theirs.__name__)
+    estimator, X = arguments["estimator"], arguments["X"]
+    if str(arguments.get("method")).startswith("predict_"):
+        reason: str | None = PROBABILITIES
+    elif arguments["groups"] is not None and get_config().get("enable_metadata_routing"):
+        reason = ""
+    else:
+        reason = why_not_call(X, arguments["y"], arguments)
+    candidates = read_candidates(estimator, [None], X) if reason is None else []
+    reasons = [c.reason for c in candidates if isinstance(c, Foreign)]
+    if reason is None and not reasons:
+        return candidates
+    warn_of_reasons([reason or "", *reasons], stacklevel=4)
+    return None
+
+
+def _read(arguments: Mapping[str, Any], scorer: Any) -> tuple[Data, dict[str, dict[str, Any]]]:
+    """The data and their splits, and who gets which parameter."""
+    X, y = indexable(arguments["X"], arguments["y"])
+    cv = check_cv(arguments["cv"], y, classifier=is_classifier(arguments["estimator"]))
+    routed = _route({**arguments, "cv": cv}, scorer)
+    return read_data(X, y, list(cv.split(X, y, **routed["split"]))), routed
+
+
+def _route(arguments: Mapping[str, Any], scorer: Any) -> dict[str, dict[str, Any]]:
     """Which parameters go to the splitter, to fit and to the scorer."""
-    params = dict(params or {})
+    params = dict(arguments["params"] or {})
     if not get_config().get("enable_metadata_routing"):
-        return {"split": {"groups": groups}, "fit": params, "score": {}}
-    if groups is not None:
-        raise InputError("with metadata routing enabled, pass groups in params")
-    router = MetadataRouter(owner=owner)
-    router.add(splitter=cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
-    router.add(estimator=estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+        return {"split": {"groups": arguments["groups"]}, "fit": params, "score": {}}
+    parts = {"splitter": ("cv", "split"), "estimator": ("estimator", "fit")}
+    router = MetadataRouter(owner="cross_val_predict" if scorer is None else "cross_validate")
+    for part, (name, method) in parts.items():
+        mapping = MethodMapping().add(caller="fit", callee=method)
+        router.add(method_mapping=mapping, **{part: arguments[name]})
     if scorer is not None:
         router.add(scorer=scorer, method_mapping=MethodMapping().add(caller="fit", callee="score"))
     routed = process_routing(router, "fit", **params)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import nan
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV as _GridSearchCV
-from sklearn.model_selection import ParameterGrid
+from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.utils import indexable
 
-from ...exceptions import InputError, InputIndexError, InputTypeError, Interrupted
+from ...exceptions import InputError, Interrupted
 from ...types import FloatArray, Matrix, ScorerLike, Splits, Vector
 from .evaluate import Evaluation
-from .models import read_candidates
+from .models import Candidate, Foreign, read_candidates
+from .plan import warn_of_reasons
 from .scores import Scoring
-from .splits import read_data
-from .table import Table
+from .splits import Data, copy_of_rows, read_data
+from .table import Call, Table
+from .takeover import why_not_call, writes
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -50,7 +52,8 @@ class GridSearchCV(_GridSearchCV):
     estimator : SVC or Pipeline
         Settings that change with the fold (``gamma="scale"``, a scaler in the pipeline,
         ``class_weight="balanced"``) are computed fold by fold, with a ``SlowFoldsWarning`` that
-        names the faster alternative.
+        names the faster alternative.  Anything else, subclasses too, goes to scikit-learn's own
+        search, with the same warning.
     param_grid : dict or list of dicts
     scoring, refit, cv, error_score, return_train_score
         As in scikit-learn.
@@ -131,55 +134,89 @@ multimetric_
             For ``fit`` (for example ``sample_weight``), ``groups`` for the splitter.
         """
         self._validate_params()
-        grid = list(ParameterGrid(self.param_grid))
-        candidates = read_candidates(self.estimator, grid)
+        candidates = self._candidates(X, y)
+        if candidates is None:
+            return super().fit(copy_of_rows(X) if self._overwrites() else X, y, **params)
         scorer, refit_metric = self._get_scorers()
-        named = getattr(scorer, "_scorers", None)
+        X, y = indexable(X, y)
         routed = self._get_routed_params_for_fit(params)
-        data = read_data(X, y, self.cv, routed.splitter.split, self.return_train_score)
+        data = self._read(X, y, routed.splitter.split)
         if self.verbose > 0:
             print(
-                f"Fitting {data.n_splits} folds for each of {len(grid)} candidates, totalling "
-                f"{data.n_splits * len(grid)} fits"
+                f"Fitting {data.n_splits} folds for each of {len(candidates)} candidates, "
+                f"totalling {data.n_splits * len(candidates)} fits"
             )
+        named = getattr(scorer, "_scorers", None)
         scoring = Scoring.of(self.scoring, scorer, named, self.error_score)
         fit_params = routed.estimator.fit
-        table = Table(data, scoring, fit_params, routed.scorer.score, len(grid))
-        evaluation = Evaluation(data, fit_params, table)
+        call = Call(self.estimator, fit_params, routed.scorer.score, self.verbose, search=True)
+        table = Table(data, scoring, call, len(candidates))
         stop = None
         try:
-            evaluation.run(candidates, self.n_jobs, show_progress=self.verbose > 0)
+            Evaluation(data, fit_params, table).run(candidates, self.n_jobs, self.verbose > 0)
         except KeyboardInterrupt as interrupt:
             stop = interrupt
         done = table.finished()
         if stop is not None and not done:
             raise Interrupted("interrupted before the first candidate was done") from stop
         table.keep(done)
-        self._keep_results([grid[k] for k in done], table, scorer, refit_metric)
+        self._keep_results([candidates[k].params for k in done], table, scorer, refit_metric)
         try:
             if self.refit:
                 self._refit(X, y, fit_params)
         except KeyboardInterrupt as interrupt:
             stop = interrupt
         if stop is not None:
-            raise Interrupted(self._how_far(len(done), len(grid)), self) from stop
+            raise Interrupted(self._how_far(len(done), len(candidates)), self) from stop
         return self
+
+    def _candidates(self, X: Any, y: Any) -> list[Candidate | Foreign] | None:
+        """All settings of the parameters, or None if scikit-learn must do the whole search."""
+        if type(self) is not GridSearchCV:  # a subclass may change any part of it
+            return None
+        reason = why_not_call(X, y, {"self": self})
+        grid = list(ParameterGrid(self.param_grid)) if reason is None else []
+        candidates = read_candidates(self.estimator, grid, X)
+        if any(isinstance(candidate, Candidate) for candidate in candidates):
+            return candidates
+        reasons = [candidate.reason for candidate in candidates if isinstance(candidate, Foreign)]
+        warn_of_reasons([reason or "", *reasons], stacklevel=4)
+        return None
+
+    def _overwrites(self) -> bool:
+        """Could the last fit, which scikit-learn hands X itself, change it?"""
+        return bool(self.refit) and writes([self.estimator, self.param_grid])
+
+    def _read(self, X: Any, y: Any, split_params: Mapping[str, Any]) -> Data:
+        cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        expected = cv.get_n_splits(X, y, **split_params)
+        splits = list(cv.split(X, y, **split_params))
+        if len(splits) != expected:
+            raise InputError(
+                "cv.split and cv.get_n_splits return inconsistent results. Expected "
+                f"{expected} splits, got {len(splits)}"
+            )
+        return read_data(X, y, splits, self.return_train_score)
 
     def _keep_results(self, grid: list[Any], table: Table, scorer: Any, refit_metric: Any) -> None:
         """Everything but the model, for the candidates in the table."""
         for name in OF_A_FIT:  # an earlier one
             self.__dict__.pop(name, None)
-        table.check_failures(stacklevel=4)
+        table.check_failures()
         scores, named = table.cells[0]["test_scores"], table.scoring.named
         results = self._format_results(grid, table.data.n_splits, table.cells)
         self.n_splits_ = table.data.n_splits
         self.multimetric_ = isinstance(scores, dict)
         if callable(self.scoring) and self.multimetric_:
-            refit_metric = self._metric_among(scores)
+            self._check_refit_for_multimetric(scores)
+            refit_metric = self.refit
         self.cv_results_ = results
         self.scorer_ = scorer if named is None else named
         if self.refit or not self.multimetric_:
-            self._choose(results, refit_metric)
+            self.best_index_ = self._select_best_index(self.refit, refit_metric, results)
+            if not callable(self.refit):
+                self.best_score_ = results[f"mean_test_{refit_metric}"][self.best_index_]
+            self.best_params_ = results["params"][self.best_index_]
 
     def _how_far(self, n_done: int, n_candidates: int) -> str:
         fitted = hasattr(self, "best_estimator_")
@@ -189,34 +226,10 @@ multimetric_
             "is the `partial` of this exception"
         )
 
-    def _metric_among(self, names: Any) -> Any:
-        known = self.refit is False or callable(self.refit)
-        if not known and not (isinstance(self.refit, str) and self.refit in names):
-            raise InputError(
-                f"scoring returns several figures ({', '.join(names)}): set refit to one of them, "
-                f"to a callable or to False; got refit={self.refit!r}"
-            )
-        return self.refit
-
-    def _choose(self, results: dict[str, Any], metric: Any) -> None:
-        if callable(self.refit):
-            best = self.refit(results)
-            if not isinstance(best, numbers.Integral):
-                raise InputTypeError(f"refit must return the index of a candidate, got {best!r}")
-            if not 0 <= int(best) < len(results["params"]):
-                raise InputIndexError(
-                    f"refit returned {best}; candidates are 0 to {len(results['params']) - 1}"
-                )
-        else:
-            best = results[f"rank_test_{metric}"].argmin()
-            self.best_score_ = results[f"mean_test_{metric}"][best]
-        self.best_index_ = best
-        self.best_params_ = results["params"][best]
-
-    def _refit(self, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
+    def _refit(self, X: Any, y: Any, fit_params: Mapping[str, Any]) -> None:
         model = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
         start = perf_counter()
-        self.best_estimator_ = model.fit(X, y, **fit_params)
+        self.best_estimator_ = model.fit(copy_of_rows(X) if writes(model) else X, y, **fit_params)
         self.refit_time_ = perf_counter() - start
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_

@@ -1,4 +1,7 @@
-"""What an estimator asks for: the SVC, the steps before it, and what changes with the fold."""
+"""What an estimator asks for: the SVC, the steps before it, and what changes with the fold.
+
+What may be read at all is said in ``takeover.py``.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.kernel_approximation import AdditiveChi2Sampler
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, PolynomialFeatures
 from sklearn.svm import SVC
 from sklearn.utils.class_weight import compute_class_weight
 
-from ...exceptions import UnsupportedError
 from ...problem.kernels import Kernel
 from ...types import FloatArray
+from .takeover import active_steps, row_wise, why_not_estimator
 
-__all__ = ["Candidate", "KernelSpec", "read_candidates"]
-
-# Transformers that map each row on its own, whatever rows they were fitted to.
-ROW_WISE = (Normalizer, Binarizer, PolynomialFeatures, AdditiveChi2Sampler, HashingVectorizer)
+__all__ = ["Candidate", "Foreign", "KernelSpec", "Setting", "read_candidates"]
 
 
 @dataclass(frozen=True)
@@ -63,25 +60,36 @@ class KernelSpec:
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """One setting of the parameters: an unfitted SVC, or a pipeline that ends in one.
+class Setting:
+    """One setting of the parameters, and its place among them."""
+
+    position: int
+    params: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Foreign(Setting):
+    """One that scikit-learn must fit; the reason may be left to it as well (see `takeover`)."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Candidate(Setting):
+    """One that we may take over: an unfitted SVC, or a pipeline that ends in one.
 
     ``key`` says which steps stand before the SVC: candidates with equal keys share them.
     """
 
-    position: int
-    params: Mapping[str, Any] | None
     estimator: Any
     svc: SVC
     prefix: str  # of the SVC's own fit parameters
     key: tuple[Any, ...]
 
     @cached_property
-    def before(self) -> Pipeline | None:
-        """The steps before the SVC, if any of them does something."""
-        if not isinstance(self.estimator, Pipeline):
-            return None
-        return self.estimator[:-1] if _active_steps(self.estimator) else None
+    def before(self) -> list[tuple[str, Any]]:
+        """The steps before the SVC that do something."""
+        return active_steps(self.estimator) if self.prefix else []
 
     @cached_property
     def kernel(self) -> KernelSpec:
@@ -90,39 +98,24 @@ class Candidate:
     @property
     def pairwise(self) -> bool:
         """Is X the kernel matrix?"""
-        return self.before is None and self.svc.kernel == "precomputed"
+        return self.svc.kernel == "precomputed"
 
     def weighs_as(self) -> Any:
         """Equal for candidates whose classes have the same weights."""
         weight = self.svc.class_weight
         return tuple(sorted(map(repr, weight.items()))) if isinstance(weight, dict) else weight
 
-    def changing(self, fit_params: Iterable[str]) -> list[tuple[str, str]]:
+    def changing(self, steps_get_params: bool) -> list[tuple[str, str]]:
         """The settings that make the problem differ from fold to fold, and what to do instead."""
         found = []
-        if self.before is not None:
-            learning = [name for name, step in _active_steps(self.estimator) if not row_wise(step)]
-            theirs = any(not name.startswith(self.prefix) for name in fit_params)
-            if learning or theirs:
-                found.append((_steps_in_words(learning), _ADVICE["steps"]))
+        learning = [name for name, step in self.before if not row_wise(step)]
+        if learning or steps_get_params:
+            found.append((_steps_in_words(learning), _ADVICE["steps"]))
         if self.kernel.by_fold:
             found.append(("gamma='scale'", _ADVICE["gamma"]))
         if self.svc.class_weight == "balanced":
             found.append(("class_weight='balanced'", _ADVICE["class_weight"]))
         return found
-
-    def foreign(self, needs_probability: bool) -> str | None:
-        """Why only scikit-learn's own solver can answer, if so."""
-        if needs_probability:
-            return (
-                "probabilities come from scikit-learn's own fits, which draw random folds inside; "
-                "exactcv.SVCCV(probability=True) calibrates on exact left-out values instead"
-            )
-        if self.svc.max_iter != -1:
-            return f"max_iter={self.svc.max_iter} stops scikit-learn's solver early; leave it at -1"
-        if self.kernel.name == "poly" and self.kernel.degree < 1:
-            return f"degree={self.kernel.degree} makes a constant kernel"
-        return None
 
     def class_weights(self, y: NDArray[Any]) -> dict[Any, float]:
         """The weight of each class, as SVC works it out from the training labels."""
@@ -139,23 +132,28 @@ _ADVICE = {
 }
 
 
-def read_candidates(estimator: Any, grid: Iterable[Mapping[str, Any] | None]) -> list[Candidate]:
-    """An unfitted copy of the estimator for each setting of the parameters.
+def read_candidates(
+    estimator: Any, grid: Iterable[Mapping[str, Any] | None], X: Any
+) -> list[Candidate | Foreign]:
+    """An unfitted copy of the estimator for each setting of the parameters that is ours.
 
     Examples
     --------
-    >>> [c.svc.C for c in read_candidates(SVC(gamma=0.5), [{"C": 1.0}, {"C": 2.0}])]
+    >>> [c.svc.C for c in read_candidates(SVC(gamma=0.5), [{"C": 1.0}, {"C": 2.0}], np.eye(3))]
     [1.0, 2.0]
     """
-    _check_supported(estimator)
-    return [_read(k, estimator, params) for k, params in enumerate(grid)]
+    return [_read(k, estimator, params, X) for k, params in enumerate(grid)]
 
 
-def _read(position: int, estimator: Any, params: Mapping[str, Any] | None) -> Candidate:
+def _read(
+    position: int, estimator: Any, params: Mapping[str, Any] | None, X: Any
+) -> Candidate | Foreign:
     copy = clone(estimator)
     if params:
         copy.set_params(**clone(dict(params), safe=False))
-    _check_supported(copy)
+    reason = why_not_estimator(copy, X)
+    if reason is not None:
+        return Foreign(position, params, reason)
     svc, prefix = copy, ""
     if isinstance(copy, Pipeline):
         name, svc = copy.steps[-1]
@@ -169,43 +167,6 @@ def _identity(value: Any) -> Any:
     """Something that is equal for the same value; objects of a grid are the same objects."""
     simple = isinstance(value, (str, bool, int, float, type(None)))
     return (type(value).__name__, str(value) if simple else str(id(value)))
-
-
-def _check_supported(estimator: Any) -> None:
-    last = estimator
-    if isinstance(estimator, Pipeline) and estimator.steps:
-        last = estimator.steps[-1][1]
-    if type(last) is SVC:
-        return
-    kind = type(last).__name__ if not isinstance(last, type) else f"the class {last.__name__}"
-    where = "a Pipeline that ends in " if last is not estimator else ""
-    raise UnsupportedError(
-        f"estimator is {where}{kind}; supported are sklearn.svm.SVC objects and "
-        "sklearn.pipeline.Pipeline objects that end in one (for anything else use scikit-learn's "
-        "own function of the same name)"
-    )
-
-
-# ---- steps of a pipeline ------------------------------------------------------------------------
-
-
-def _active_steps(pipeline: Pipeline) -> list[tuple[str, Any]]:
-    return [(name, step) for name, step in pipeline.steps[:-1] if step not in (None, "passthrough")]
-
-
-def row_wise(step: Any) -> bool:
-    """Does the step certainly map each row on its own, the same way in every fold?
-
-    Examples
-    --------
-    >>> row_wise(Normalizer()), row_wise(FunctionTransformer(np.log1p))
-    (True, True)
-    >>> row_wise(FunctionTransformer(lambda X: X - X.mean()))
-    False
-    """
-    if type(step) is FunctionTransformer:
-        return step.func is None or isinstance(step.func, np.ufunc)
-    return type(step) in ROW_WISE
 
 
 def _steps_in_words(names: list[str]) -> str:

@@ -5,12 +5,11 @@
 2. *By fold.*  Something is learnt from the training rows (a step of the pipeline,
    ``gamma="scale"``, ``class_weight="balanced"``): each fold has its own problem, solved along
    all C at once.
-3. *Foreign.*  Only scikit-learn's own fit gives scikit-learn's answer.
+3. *Foreign.*  Only scikit-learn's own fit gives scikit-learn's answer (``takeover.py``).
 """
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,18 +20,17 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import process_routing
 
 from ...exceptions import SlowFoldsWarning
-from .models import Candidate, KernelSpec
+from .models import Candidate, Foreign, KernelSpec, Setting
 
 __all__ = ["FitParams", "Group", "Plan", "make_plan", "read_fit_params", "warn_of_reasons"]
 
 
 @dataclass(frozen=True)
 class FitParams:
-    """What goes to ``fit``: all of it, the SVC's sample weights, and what the other steps get."""
+    """What goes to ``fit``: the SVC's sample weights, and by name what the other steps get."""
 
-    every: Mapping[str, Any]
     sample_weight: Any
-    steps: Mapping[str, Any]
+    steps: Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class Plan:
 
     shared: list[Group] = field(default_factory=list)
     by_fold: list[list[Group]] = field(default_factory=list)
-    foreign: list[Candidate] = field(default_factory=list)
+    foreign: list[Setting] = field(default_factory=list)
     slow: dict[str, str] = field(default_factory=dict)  # setting -> what to do instead
     reasons: list[str] = field(default_factory=list)
 
@@ -80,7 +78,7 @@ class Plan:
 
 def warn_of_reasons(reasons: Sequence[str], stacklevel: int) -> None:
     """Say why candidates are left to scikit-learn, each reason once."""
-    for reason in dict.fromkeys(reasons):
+    for reason in dict.fromkeys(filter(None, reasons)):
         warnings.warn(
             f"scikit-learn's own fits are used, at their own speed: {reason}",
             SlowFoldsWarning,
@@ -90,44 +88,42 @@ def warn_of_reasons(reasons: Sequence[str], stacklevel: int) -> None:
 
 def read_fit_params(candidate: Candidate, fit_params: Mapping[str, Any]) -> FitParams | None:
     """Who gets which fit parameter; None if only scikit-learn can tell."""
-    mine: Mapping[str, Any]
-    others: dict[str, Any] = {}
     if not candidate.prefix:
-        mine = fit_params
+        given = {"": dict(fit_params)}
     elif get_config().get("enable_metadata_routing") and fit_params:
         routed = process_routing(candidate.estimator, "fit", **fit_params)
-        mine = routed[candidate.prefix[:-2]].fit
-        steps = [name for name in routed if f"{name}__" != candidate.prefix]
-        if any(given for name in steps for given in routed[name].values()):
+        given = {candidate.prefix: dict(routed[candidate.prefix[:-2]].fit)}
+        theirs = [name for name in routed if f"{name}__" != candidate.prefix]
+        if any(values for name in theirs for values in routed[name].values()):
             return None  # to their fit, fit_transform or transform
     else:
-        cut = len(candidate.prefix)
-        mine = {k[cut:]: v for k, v in fit_params.items() if k.startswith(candidate.prefix)}
-        others = {k: v for k, v in fit_params.items() if not k.startswith(candidate.prefix)}
-    if set(mine) - {"sample_weight"}:
+        given = {}
+        for key, value in fit_params.items():
+            name, mark, parameter = key.partition("__")
+            given.setdefault(name + mark, {})[parameter] = value
+    mine = given.pop(candidate.prefix, {})
+    steps = {name[:-2]: values for name, values in given.items() if values}
+    if set(mine) - {"sample_weight"} or set(steps) - {name for name, _ in candidate.before}:
         return None
-    return FitParams(fit_params, mine.get("sample_weight"), others)
+    return FitParams(mine.get("sample_weight"), steps)
 
 
-def make_plan(
-    candidates: Sequence[Candidate], fit_params: Mapping[str, Any], probability: bool = False
-) -> Plan:
+def make_plan(candidates: Sequence[Candidate | Foreign], fit_params: Mapping[str, Any]) -> Plan:
     """Sort the candidates into groups."""
     plan = Plan()
     shared: dict[Any, list[Candidate]] = {}
     by_fold: dict[Any, dict[Any, list[Candidate]]] = {}
     for candidate in candidates:
+        if isinstance(candidate, Foreign):
+            plan.foreign.append(candidate)
+            plan.reasons.append(candidate.reason)
+            continue
         params = read_fit_params(candidate, fit_params)
-        if params is None or not valid(candidate):
+        if params is None:
             plan.foreign.append(candidate)  # scikit-learn says what is wrong with it
             continue
-        reason = candidate.foreign(probability)
-        if reason is not None:
-            plan.foreign.append(candidate)
-            plan.reasons.append(reason)
-            continue
         key = (candidate.kernel, candidate.weighs_as())
-        changing = candidate.changing(params.steps)
+        changing = candidate.changing(bool(params.steps))
         if changing:
             by_fold.setdefault(candidate.key, {}).setdefault(key, []).append(candidate)
             plan.slow.update(changing)
@@ -136,29 +132,3 @@ def make_plan(
     plan.shared = [Group(tuple(group)) for group in shared.values()]
     plan.by_fold = [[Group(tuple(g)) for g in groups.values()] for groups in by_fold.values()]
     return plan
-
-
-def valid(candidate: Candidate) -> bool:
-    """Will scikit-learn accept the SVC's parameters?"""
-    svc = candidate.svc
-    kernels = ("linear", "poly", "rbf", "sigmoid", "precomputed")
-    return (
-        _is_number(svc.C)
-        and 0 < svc.C < np.inf
-        and (svc.gamma in ("scale", "auto") if isinstance(svc.gamma, str) else _least(svc.gamma, 0))
-        and (callable(svc.kernel) or (isinstance(svc.kernel, str) and svc.kernel in kernels))
-        and isinstance(svc.degree, numbers.Integral)
-        and _is_number(svc.coef0)
-        and (svc.class_weight in (None, "balanced") or isinstance(svc.class_weight, dict))
-        and svc.decision_function_shape in ("ovo", "ovr")
-        and isinstance(svc.break_ties, (bool, np.bool_))
-        and not (svc.break_ties and svc.decision_function_shape == "ovo")
-    )  # fmt: skip
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and bool(np.isfinite(float(value)))
-
-
-def _least(value: Any, least: float) -> bool:
-    return _is_number(value) and value >= least

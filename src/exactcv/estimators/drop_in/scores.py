@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import numbers
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from traceback import format_exc
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score
+from sklearn.metrics._scorer import _MultimetricScorer
+from sklearn.model_selection._validation import _score
 
 from ...crossval.one_vs_one import ovo_columns, ovr_columns
 from ...crossval.scoring import with_ties
@@ -65,6 +64,13 @@ class StandIn:
     """
 
     _estimator_type = "classifier"
+
+    if not TYPE_CHECKING:  # mypy takes __class__ for an attribute that can be set
+
+        @property
+        def __class__(self) -> type:
+            """What a scorer may ask with ``isinstance``."""
+            return type(self._candidate.estimator)
 
     def __init__(
         self,
@@ -146,47 +152,15 @@ class Scoring:
         """Is everything asked for an accuracy?"""
         return set(self.named or ["score"]) == self.plain
 
-    def failed(self) -> Any:
-        """The scores of a fit that failed."""
-        return dict.fromkeys(self.named, self.error_score) if self.named else self.error_score
-
     def of_model(
         self, model: Any, X: Any, y: Any, params: Mapping[str, Any], skip: Any = ()
     ) -> Any:
-        """Scores of a fitted model, or of its stand-in; ``skip`` names those known already."""
-        if self.named is None:
-            return self._one(self.scorer, model, X, y, params)
-        if params:  # only scikit-learn's own object knows which scorer wants what
-            scores = self.scorer(model, X, y, **params)
-            return {name: self._checked(score) for name, score in scores.items()}
-        wanted = [name for name in self.named if name not in skip]
-        return {name: self._one(self.named[name], model, X, y, params) for name in wanted}
-
-    def _one(self, scorer: Any, model: Any, X: Any, y: Any, params: Mapping[str, Any]) -> Any:
-        try:
-            score = scorer(model, X, y, **params)
-        except Exception:
-            if self.error_score == "raise":
-                raise
-            score = format_exc()
-        if isinstance(score, dict):
-            return {name: self._checked(value) for name, value in score.items()}
-        return self._checked(score)
-
-    def _checked(self, score: Any) -> Any:
-        """A number; what failed comes as text."""
-        if isinstance(score, str):
-            warnings.warn(
-                "Scoring failed. The score on this train-test partition for these parameters will "
-                f"be set to {self.error_score}. Details: \n{score}",
-                UserWarning,
-                stacklevel=2,
-            )
-            return self.error_score
-        value = score.item() if hasattr(score, "item") and np.size(score) == 1 else score
-        if isinstance(value, numbers.Number):
-            return value
-        raise ValueError(f"scoring must return a number, got {score!r} ({type(score)}) instead")
+        """Scores of a fitted model's stand-in; ``skip`` names those known already."""
+        scorer = self.scorer
+        if self.named is not None and skip:
+            wanted = {name: one for name, one in self.named.items() if name not in skip}
+            scorer = _MultimetricScorer(scorers=wanted, raise_exc=self.error_score == "raise")
+        return _score(model, X, y, scorer, dict(params), self.error_score)
 
 
 def accuracies(

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, column_or_1d, indexable
+from sklearn.utils import _safe_indexing, column_or_1d
+from sklearn.utils.validation import _check_method_params, _num_samples
 
 from ...exceptions import InputError
 from ...types import IntArray
 
-__all__ = ["Data", "read_data"]
+__all__ = ["Data", "copy_of_rows", "read_data"]
 
 
 @dataclass(frozen=True)
@@ -57,54 +56,46 @@ class Data:
         """X and y of the training or test rows; the same objects whenever asked."""
         key = split, which, pairwise
         if key not in self._parts:
-            rows = getattr(self, which)[split]
-            X = _safe_indexing(self.X, rows)
-            if pairwise:
-                X = X[:, self.train[split]]
-            self._parts[key] = X, _safe_indexing(self.y, rows)
+            self._parts[key] = self.copy_of_part(split, which, pairwise)
         return self._parts[key]
 
+    def copy_of_part(self, split: int, which: str, pairwise: bool = False) -> tuple[Any, Any]:
+        """The same as new objects, which a step of a pipeline may change."""
+        rows = getattr(self, which)[split]
+        X = _safe_indexing(self.X, rows)
+        if pairwise:
+            X = X[:, self.train[split]]
+        return X, _safe_indexing(self.y, rows)
 
-def read_data(
-    X: Any, y: Any, cv: Any, split_params: Mapping[str, Any], with_train: bool = False
-) -> Data:
-    """Check what scikit-learn would check before its first fit, and split."""
-    if y is None:
-        raise InputError("y is None; it must hold one class label a row")
-    X, y = indexable(X, y)
-    labels = column_or_1d(y, warn=True)
+    def params_of(self, split: int, which: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters with one entry a row, for those rows; others are handed on as they are."""
+        rows = getattr(self, which)[split]
+        return dict(_check_method_params(self.X, params=params, indices=rows))
+
+
+def read_data(X: Any, y: Any, splits: Sequence[Any], with_train: bool = False) -> Data:
+    """The rows and labels, which scikit-learn has made indexable, and the splits."""
+    labels = column_or_1d(y)
     classes, codes = np.unique(labels, return_inverse=True)
-    chosen = check_cv(cv, y, classifier=True)
-    pairs = list(chosen.split(X, y, **split_params))
-    expected = chosen.get_n_splits(X, y, **split_params)
-    if len(pairs) != expected:
-        raise InputError(f"cv promises {expected} splits but yields {len(pairs)}")
-    if not pairs:
-        raise InputError("cv has no folds")
+    if not splits:
+        raise InputError(
+            "No fits were performed: cv has no folds. Was the CV iterator empty? Were there no "
+            "candidates?"
+        )
     n = len(labels)
-    train = tuple(_numbers(train, n) for train, _ in pairs)
-    test = tuple(_numbers(test, n) for _, test in pairs)
+    train = tuple(_numbers(train, n) for train, _ in splits)
+    test = tuple(_numbers(test, n) for _, test in splits)
     return Data(X, y, labels, classes, codes.astype(np.intp), train, test, with_train)
+
+
+def copy_of_rows(X: Any) -> Any:
+    """All rows, as a new object of the same kind."""
+    return _safe_indexing(X, np.arange(_num_samples(X)))
 
 
 def _numbers(rows: Any, n: int) -> IntArray:
     """Row numbers, from numbers (negative ones count from the end) or a mask."""
     return np.arange(n, dtype=np.intp)[np.asarray(rows)]
-
-
-def rows_of(params: Mapping[str, Any], n: int, rows: IntArray) -> dict[str, Any]:
-    """Parameters with one entry a row, for some of the rows; others are handed on as they are."""
-    return {
-        name: _safe_indexing(value, rows) if _has_rows(value, n) else value
-        for name, value in params.items()
-    }
-
-
-def _has_rows(value: Any, n: int) -> bool:
-    if sparse.issparse(value):
-        return bool(value.shape[0] == n)
-    sized = hasattr(value, "__len__") and not isinstance(value, (str, bytes, Mapping))
-    return sized and len(value) == n
 
 
 def as_numbers(values: Iterable[Any] | None, n: int) -> NDArray[np.float64] | None:

@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-import warnings
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from time import perf_counter
-from traceback import format_exc
 from typing import Any
 
 import numpy as np
+from joblib.logger import short_format_time
 from numpy.typing import NDArray
-from sklearn.exceptions import FitFailedWarning
+from sklearn.base import clone
+from sklearn.model_selection._validation import (
+    _fit_and_score,
+    _insert_error_scores,
+    _warn_or_raise_about_fit_failures,
+)
 
-from ...exceptions import InputError
 from ...types import IntArray
 from .evaluate import fit_on
-from .models import Candidate
+from .models import Setting
 from .scores import Answer, Scoring, StandIn, accuracies
-from .splits import Data, rows_of
+from .splits import Data
 
-__all__ = ["Table"]
+__all__ = ["Call", "Table"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """What was asked for, beside the data and the scores."""
+
+    estimator: Any
+    fit_params: Mapping[str, Any]
+    score_params: Mapping[str, Any]
+    verbose: int = 0
+    search: bool = False  # of several candidates?
 
 
 class Table:
     """One cell a candidate and split, candidate after candidate, in scikit-learn's own form."""
 
-    def __init__(
-        self,
-        data: Data,
-        scoring: Scoring,
-        fit_params: Mapping[str, Any],
-        score_params: Mapping[str, Any],
-        n_candidates: int,
-    ):
-        self.data, self.scoring = data, scoring
-        self.fit_params, self.score_params = fit_params, score_params
+    def __init__(self, data: Data, scoring: Scoring, call: Call, n_candidates: int):
+        self.data, self.scoring, self.call, self.n_candidates = data, scoring, call, n_candidates
         self.cells: list[dict[str, Any]] = [{} for _ in range(n_candidates * data.n_splits)]
+        score_params = call.score_params
         weighted = set(score_params) == {"sample_weight"} and scoring.named is None
         self._quick = not score_params or weighted
         self._parts = ("test", "train") if data.with_train else ("test",)
@@ -59,6 +66,9 @@ class Table:
         score_seconds = (perf_counter() - start) / len(splits)
         for split, cell in zip(splits, cells, strict=True):
             cell |= {"fit_time": seconds, "score_time": score_seconds, "fit_error": None}
+            cell["n_test_samples"] = len(self.data.test[split])
+            if self.call.verbose > 1:
+                self._say(answer.candidate, split, cell)
             self._enter(answer.candidate, split, cell)
 
     def _bounds(self, splits: Sequence[int]) -> IntArray:
@@ -101,7 +111,7 @@ class Table:
         model = StandIn(
             [(parts[part][0], pieces[part]) for part in names],
             self.data.classes,
-            lambda: fit_on(self.data, self.fit_params, answer.candidate, split),
+            lambda: fit_on(self.data, self.call.fit_params, answer.candidate, split),
         )
         return {
             f"{part}_scores": self._scores(model, split, part, parts[part], known.get(part))
@@ -115,40 +125,60 @@ class Table:
     def _scores(
         self, model: Any, split: int, part: str, rows: tuple[Any, Any], known: float | None
     ) -> Any:
-        params = rows_of(self.score_params, self.data.n, getattr(self.data, part)[split])
+        params = self.data.params_of(split, part, self.call.score_params)
         skip = self.scoring.plain if known is not None else frozenset()
         found = self.scoring.of_model(model, *rows, params, skip)
         if self.scoring.named is None or not skip:
             return found
         return {name: known if name in skip else found[name] for name in self.scoring.named}
 
+    def _say(self, setting: Setting, split: int, cell: Mapping[str, Any]) -> None:
+        """The line that scikit-learn prints for each fit."""
+        verbose, params = self.call.verbose, setting.params or {}
+        where = f" {split + 1}/{self.data.n_splits}" if verbose > 2 and self.call.search else ""
+        if verbose > 9 and self.call.search:
+            where += f"; {setting.position + 1}/{self.n_candidates}"
+        words = ", ".join(f"{name}={params[name]}" for name in sorted(params))
+        if verbose > 9:
+            print(f"[CV{where}] START {words}".ljust(80, "."))
+        words += ";" if words else ""
+        if verbose > 2:
+            words += _in_words(cell["test_scores"], cell.get("train_scores"))
+        words += f" total time={short_format_time(cell['fit_time'] + cell['score_time'])}"
+        print(f"[CV{where}] END ".ljust(80 - len(words), ".") + words)
+
     # ---- scikit-learn's own fits ---------------------------------------------------------------
 
-    def fit_by_scikit_learn(self, candidate: Candidate, split: int) -> None:
-        start = perf_counter()
-        cell: dict[str, Any] = {"fit_error": None}
-        try:
-            model = fit_on(self.data, self.fit_params, candidate, split)
-        except Exception:
-            if self.scoring.error_score == "raise":
-                raise
-            cell |= {f"{part}_scores": self.scoring.failed() for part in self._parts}
-            cell |= {"fit_error": format_exc(), "score_time": 0.0}
-            cell["fit_time"] = perf_counter() - start
-            self._enter(candidate, split, cell)
-            return
-        cell["fit_time"] = perf_counter() - start
-        for part in self._parts:
-            rows = self.data.part(split, part, candidate.pairwise)
-            cell[f"{part}_scores"] = self._scores(model, split, part, rows, None)
-        cell["score_time"] = perf_counter() - start - cell["fit_time"]
-        self._enter(candidate, split, cell)
+    def fit_by_scikit_learn(self, setting: Setting, split: int) -> bool:
+        data, call = self.data, self.call
+        progress = {
+            "split_progress": (split, data.n_splits),
+            "candidate_progress": (setting.position, self.n_candidates),
+        }
+        cell = _fit_and_score(
+            clone(call.estimator),
+            data.X,
+            data.y,
+            scorer=self.scoring.scorer,
+            train=data.train[split],
+            test=data.test[split],
+            verbose=call.verbose,
+            parameters=setting.params,
+            fit_params=call.fit_params,
+            score_params=call.score_params,
+            return_train_score=data.with_train,
+            return_n_test_samples=True,
+            return_times=True,
+            error_score=self.scoring.error_score,
+            **(progress if call.search else {}),
+        )
+        self._enter(setting, split, cell)
+        return cell["fit_error"] is None
 
     # ---- what came out -------------------------------------------------------------------------
 
-    def _enter(self, candidate: Candidate, split: int, cell: dict[str, Any]) -> None:
-        cell["n_test_samples"] = len(self.data.test[split])
-        self.cells[candidate.position * self.data.n_splits + split] = cell
+    def _enter(self, setting: Setting, split: int, cell: dict[str, Any]) -> None:
+        self.cells[setting.position * self.data.n_splits + split] = cell
 
     def finished(self) -> list[int]:
         """The candidates that were evaluated on every split."""
@@ -163,31 +193,20 @@ class Table:
         size = self.data.n_splits
         return [self.cells[start : start + size] for start in range(0, len(self.cells), size)]
 
-    def check_failures(self, stacklevel: int = 3) -> None:
+    def check_failures(self) -> None:
         """Warn of fits that failed; if all did, that is an error."""
-        errors = Counter(cell["fit_error"] for cell in self.cells if cell["fit_error"])
-        n_failed, n_fits = sum(errors.values()), len(self.cells)
-        if not n_failed:
-            return
-        details = "\n".join(
-            f"{count} fits failed with:\n{error}" for error, count in errors.items()
-        )
-        if n_failed == n_fits:
-            raise InputError(
-                f"All the {n_fits} fits failed; error_score='raise' raises the first error.\n"
-                f"{details}"
-            )
-        warnings.warn(
-            f"{n_failed} fits failed out of a total of {n_fits}. The score on these train-test "
-            "partitions for these parameters will be set to "
-            f"{self.scoring.error_score}.\n{details}",
-            FitFailedWarning,
-            stacklevel=stacklevel,
-        )
+        _warn_or_raise_about_fit_failures(self.cells, self.scoring.error_score)
         # A scorer that returns several figures is known as such only after it was called.
-        scored = next(c["test_scores"] for c in self.cells if not c["fit_error"])
-        if isinstance(scored, dict):
-            for cell in self.cells:
-                if cell["fit_error"]:
-                    for part in self._parts:
-                        cell[f"{part}_scores"] = dict.fromkeys(scored, self.scoring.error_score)
+        _insert_error_scores(self.cells, self.scoring.error_score)
+
+
+def _in_words(test: Any, train: Any) -> str:
+    if not isinstance(test, dict):
+        both = f"{test:.3f}" if train is None else f"(train={train:.3f}, test={test:.3f})"
+        return f", score={both}"
+    return "".join(
+        f" {name}: ("
+        + ("" if train is None else f"train={train[name]:.3f}, ")
+        + f"test={test[name]:.3f})"
+        for name in sorted(test)
+    )
