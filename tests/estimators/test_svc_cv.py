@@ -12,8 +12,10 @@ import sklearn
 from _problems import labels
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import log_loss
 from sklearn.model_selection import (
     GroupKFold,
     LeaveOneGroupOut,
@@ -27,6 +29,7 @@ from sklearn.svm import SVC
 
 import exactcv
 from exactcv import SVCCV, InputError
+from exactcv.crossval.one_vs_one import votes_of
 from exactcv.exceptions import ExactCVError, UnsupportedError
 
 CS = [0.05, 1.0, 30.0]
@@ -308,6 +311,41 @@ def test_metadata_routing() -> None:
     assert pipe[-1].best_score_ == expected.best_score_
 
 
+@pytest.mark.parametrize("seed", [2, 3, 5])
+def test_probabilities_of_noise_do_not_contradict(seed: int) -> None:
+    """Leaving a row of noise out speaks against it; the sigmoid is then flat, and that is said."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(30, 5)), np.arange(30) % 2
+    with pytest.warns(UserWarning, match="carry no information"):
+        model = SVCCV(probability=True, Cs=[1.0]).fit(X, y)
+    new = rng.normal(size=(60, 5))
+    assert model.predict_proba(new) == pytest.approx(0.5)
+
+
+def test_probabilities_of_noise_name_the_classes() -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(45, 4)), np.array(["a", "b", "c"])[np.arange(45) % 3]
+    with pytest.warns(UserWarning, match="between a and b"):
+        model = SVCCV(probability=True, Cs=[0.01]).fit(X, y)
+    assert np.ptp(model.predict_proba(rng.normal(size=(20, 4))), axis=0) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_clear_votes_have_the_largest_probability(C: float) -> None:
+    """And the log-loss on new rows is no worse than that of refitting, fold by fold."""
+    X, y = wine(1)
+    train, new = np.arange(len(y)) % 2 == 0, np.arange(len(y)) % 2 == 1
+    model = SVCCV(Cs=[C], gamma=1 / 13, probability=True).fit(X[train], y[train])
+    p = model.predict_proba(X[new])
+    clear = votes_of(model._pair_decisions(X[new]), 3).max(axis=1) == 2
+    assert clear.mean() > 0.9
+    agree = model.classes_[p.argmax(axis=1)] == model.predict(X[new])
+    assert agree[clear].all()
+    peer = CalibratedClassifierCV(SVC(C=C, gamma=1 / 13), ensemble=False)
+    peer.fit(X[train], y[train])
+    assert log_loss(y[new], p) <= log_loss(y[new], peer.predict_proba(X[new]))
+
+
 def test_probabilities_need_to_be_asked_for() -> None:
     X, y = mixture()
     model = SVCCV(Cs=CS).fit(X, y)
@@ -386,6 +424,7 @@ def test_repeats_and_untested_rows() -> None:
 
 def test_nothing_to_learn() -> None:
     """Equal rows and balanced classes: every left-out row is wrong, and nothing breaks."""
-    model = SVCCV(Cs=CS, probability=True).fit(np.ones((12, 2)), labels(12))
+    with pytest.warns(UserWarning, match="carry no information"):
+        model = SVCCV(Cs=CS, probability=True).fit(np.ones((12, 2)), labels(12))
     assert model.best_score_ == 0.0 and min(CS) == model.C_
     assert model.predict_proba(np.ones((1, 2)))[0] == pytest.approx(0.5, abs=0.2)

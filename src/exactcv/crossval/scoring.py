@@ -27,8 +27,8 @@ from sklearn.metrics import check_scoring, get_scorer
 from ..exceptions import InputError, InputTypeError
 from ..tolerances import TIE
 from ..types import FloatArray, IntArray
-from .calibration import Sigmoid, couple, fit_sigmoid
-from .one_vs_one import ovo_columns, ovr_columns
+from .calibration import Sigmoid, couple, fit_sigmoid, raise_winners
+from .one_vs_one import ovo_columns, ovr_columns, votes_of
 
 __all__ = [
     "LeftOut",
@@ -37,6 +37,7 @@ __all__ = [
     "jackknife_se",
     "read_scoring",
     "shaped",
+    "warn_if_flat",
     "with_ties",
 ]
 
@@ -203,10 +204,30 @@ def fit_sigmoids(
     """One sigmoid a pair, from the left-out values of the rows of its two classes."""
     sigmoids = []
     first, second = np.triu_indices(n_classes, 1)
+    prior = 1.0 / (n_classes - 1)
     for p, (a, b) in enumerate(zip(first, second, strict=True)):
         mine = (codes == a) | (codes == b)
-        sigmoids.append(fit_sigmoid(decision[mine, p], codes[mine] == b, weight[mine]))
+        sigmoids.append(fit_sigmoid(decision[mine, p], codes[mine] == b, weight[mine], prior))
     return sigmoids
+
+
+def warn_if_flat(sigmoids: list[Sigmoid], classes: NDArray[Any]) -> None:
+    """Say that probabilities do not depend on the row, or hardly."""
+    flat = [p for p, sigmoid in enumerate(sigmoids) if sigmoid.slope == 0.0]
+    if not flat:
+        return
+    where = ""
+    if len(sigmoids) > 1:
+        first, second = np.triu_indices(len(classes), 1)
+        names = [f"{classes[first[p]]} and {classes[second[p]]}" for p in flat[:3]]
+        more = f" and {len(flat) - 3} more pairs" if len(flat) > 3 else ""
+        where = f" between {', '.join(names)}{more}"
+    warnings.warn(
+        f"the left-out decision values{where} carry no information on the class: they are no better "
+        "than chance, so predict_proba gives every row the same probability there",
+        UserWarning,
+        stacklevel=6,
+    )
 
 
 def probabilities(decision: FloatArray, sigmoids: list[Sigmoid], n_classes: int) -> FloatArray:
@@ -214,7 +235,7 @@ def probabilities(decision: FloatArray, sigmoids: list[Sigmoid], n_classes: int)
     pairwise = np.column_stack([s(decision[:, p]) for p, s in enumerate(sigmoids)])
     if n_classes == 2:
         return np.column_stack([1.0 - pairwise[:, 0], pairwise[:, 0]])
-    return couple(pairwise, n_classes)
+    return raise_winners(couple(pairwise, n_classes), votes_of(decision, n_classes))
 
 
 def jackknife_se(

@@ -34,6 +34,7 @@ from ..crossval.scoring import (
     probabilities,
     read_scoring,
     shaped,
+    warn_if_flat,
     warn_of_weights,
 )
 from ..crossval.tuning import Curve, Store, Tuned, Tuning, count_by_weight
@@ -127,7 +128,9 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
     fit_intercept : bool
     probability : bool
         Offer ``predict_proba``: sigmoids fitted to the exact left-out decision values at the chosen
-        point, coupled if there are several classes.  It may disagree with ``predict`` near 1/2.
+        point, coupled if there are several classes.  Of two classes it may disagree with
+        ``predict`` near 1/2; of several, a class that wins all its pairs is the most probable one.
+        Values that tell nothing give every row the same probability, with a warning.
     decision_function_shape : {"ovr", "ovo"}
         As in ``SVC``; with two classes there is one value a row.
     method : str
@@ -378,6 +381,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
                 self._sigmoids = fit_sigmoids(
                     values, left_out.codes, len(self.classes_), left_out.weight
                 )
+                warn_if_flat(self._sigmoids, self.classes_)
         rows = tuning.folds.pair_rows
         self._shown = of_tuned(
             tuning,
