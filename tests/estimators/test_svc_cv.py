@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFECV, SelectFromModel
 from sklearn.metrics import log_loss
 from sklearn.model_selection import (
     GroupKFold,
@@ -344,6 +345,41 @@ def test_clear_votes_have_the_largest_probability(C: float) -> None:
     peer = CalibratedClassifierCV(SVC(C=C, gamma=1 / 13), ensemble=False)
     peer.fit(X[train], y[train])
     assert log_loss(y[new], p) <= log_loss(y[new], peer.predict_proba(X[new]))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_linear_kernel_has_weights(k: int, make: Any) -> None:
+    X, y = iris()
+    X, y = X[y < k], y[y < k]
+    model = SVCCV(kernel="linear", Cs=[0.5], decision_function_shape="ovo").fit(make(X), y)
+    peer = SVC(kernel="linear", C=0.5, tol=1e-8, decision_function_shape="ovo").fit(X, y)
+    assert model.coef_ == pytest.approx(peer.coef_, abs=1e-5)
+    values = (X @ model.coef_.T + model.intercept_).reshape(model.decision_function(X).shape)
+    np.testing.assert_allclose(values, model.decision_function(X), atol=1e-10)
+    with pytest.raises(AttributeError, match="only with kernel='linear'"):
+        _ = SVCCV(Cs=[0.5]).fit(X, y).coef_
+    assert not hasattr(SVCCV(kernel="linear"), "coef_")
+
+
+def test_features_can_be_selected_by_weight() -> None:
+    X, y = wine()
+    model = SVCCV(kernel="linear", Cs=[0.1, 1.0])
+    found = RFECV(model, min_features_to_select=4, step=3, cv=3).fit(X, y)
+    assert 4 <= found.n_features_ <= X.shape[1]
+    chosen = SelectFromModel(model, max_features=5, threshold=-np.inf).fit(X, y)
+    assert chosen.transform(X).shape[1] == 5
+
+
+def test_probabilities_switched_off_say_how_to_switch_them_on() -> None:
+    X, y = iris()
+    model = SVCCV(Cs=CS).fit(X, y)
+    for how in (lambda: model.predict_proba, lambda: SVCCV.predict_log_proba(model, X)):
+        with pytest.raises(AttributeError, match=r"SVCCV\(probability=True\)"):
+            how()
+    with pytest.raises(AttributeError, match="fit it again"):
+        _ = model.set_params(probability=True).predict_proba
+    assert "left-out" in str(SVCCV.predict_proba.__doc__)
 
 
 def test_probabilities_need_to_be_asked_for() -> None:

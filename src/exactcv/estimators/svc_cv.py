@@ -71,7 +71,7 @@ from ..types import (
 )
 from .cv_table import cv_table
 from .sv_layout import layout, pair_decisions
-from .typed import TypedClassifier, available_if
+from .typed import TypedClassifier, offered_if
 
 __all__ = ["SVCCV", "Keep", "fit_svc"]
 
@@ -170,6 +170,8 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         ``kkt`` and ``gap`` follow ``cv_results_``: the worst over folds and pairs.
     classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_ :
         As in ``SVC``.
+    coef_ : ndarray of shape (pairs, p)
+        As in ``SVC``; only with ``kernel="linear"``.
     weights_, feature_map_ :
         With ``approx``, instead of support vectors:
         ``f(x) = feature_map_.transform(x) @ weights_ + intercept_``.
@@ -630,6 +632,25 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             X, vectors = _dense(X), _dense(vectors)
         return kernel_between(X, vectors, kernel)
 
+    @property
+    def coef_(self) -> FloatArray:
+        """Weights of the features, one row a pair of classes; only with ``kernel="linear"``.
+
+        Signs are those of ``SVC``: ``X @ coef_.T + intercept_`` is the decision function, with
+        several classes that of ``decision_function_shape="ovo"``.
+        """
+        if self.kernel != "linear":
+            raise AttributeError(
+                f"coef_ exists only with kernel='linear', not with {self.kernel!r}: other kernels "
+                "have no weight for each feature"
+            )
+        check_is_fitted(self)
+        if hasattr(self, "weights_"):
+            raise AttributeError("with approx there is no coef_: weights_ belong to feature_map_")
+        along = _dense(self.support_vectors_).T
+        pairs = pair_decisions(along, self.dual_coef_, self.n_support_, np.zeros(1)).T
+        return pairs if len(self.classes_) == 2 else -pairs
+
     def decision_function(self, X: Matrix | FilePath) -> FloatArray:
         """Two classes: f(x), positive for ``classes_[1]``.  More: see ``decision_function_shape``.
 
@@ -644,13 +665,13 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         votes = votes_of(self._pair_decisions(X), len(self.classes_))
         return self.classes_[most_votes(votes)]
 
-    @available_if(lambda self: _has_probability(self))
+    @offered_if(lambda self: _check_probability(self))
     def predict_proba(self, X: Matrix | FilePath) -> FloatArray:
         """Probabilities of the classes, from sigmoids fitted to left-out decision values."""
         values = self._pair_decisions(X)
         return probabilities(values, self._sigmoids, len(self.classes_))
 
-    @available_if(lambda self: _has_probability(self))
+    @offered_if(lambda self: _check_probability(self))
     def predict_log_proba(self, X: Matrix | FilePath) -> FloatArray:
         """Logarithms of ``predict_proba``."""
         with np.errstate(divide="ignore"):
@@ -700,12 +721,18 @@ _OF_A_KERNEL = ("support_", "support_vectors_", "n_support_", "dual_coef_")
 _NO_REQUESTS = get_routing_for_object(None)
 
 
-def _has_probability(model: SVCCV) -> bool:
+def _check_probability(model: SVCCV) -> None:
     if not model.probability:
-        raise AttributeError("predict_proba needs probability=True")
+        raise AttributeError(
+            "this SVCCV has no predict_proba, since it was made with probability=False: use "
+            "SVCCV(probability=True) or set_params(probability=True), and fit (command line: "
+            "exactcv tune --probability)"
+        )
     if hasattr(model, "classes_") and not hasattr(model, "_sigmoids"):
-        raise AttributeError("probability was set after fit; fit again")
-    return True
+        raise AttributeError(
+            "this SVCCV has no predict_proba yet, since probability=True was set after it was "
+            "fitted: fit it again"
+        )
 
 
 def _routing_enabled() -> bool:
