@@ -21,8 +21,8 @@ against class j from the sigmoid of that pair, p minimises
 
 which is one linear system, [Q 1; 1' 0] [p; m] = [0; 1] with Q_ii = sum_{j != i} r_ji^2 and
 Q_ij = -r_ji r_ij; its solution is nonnegative.  Every row has a part in k - 1 pairs, which share
-Platt's row between them, e = 1 / (k - 1): a whole one in each pair adds up to probabilities that are
-far too cautious (benchmarks/results/probabilities.md).
+Platt's row between them, e = 1 / (k - 1): with a whole one in each pair, probabilities come out far
+too cautious (benchmarks/results/probabilities.md).
 """
 
 from __future__ import annotations

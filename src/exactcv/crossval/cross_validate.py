@@ -99,10 +99,12 @@ def cross_validate(
     groups : array-like of shape (n,), optional
         For splitters that use groups.
     sample_weight : array-like of shape (n,), optional
-        Not negative.  A row of weight 0 takes no part in training but is tested.  Errors are
-        counted unweighted.
+        Not negative.  A row of weight 0 is as good as absent: it takes no part in gamma, folds,
+        training or counting (its left-out values are NaN).  Errors of the others are counted
+        unweighted.
     class_weight : dict or "balanced", optional
-        Multiplies ``sample_weight``.  "balanced" is n / (2 n_class), from all rows, once.
+        Multiplies ``sample_weight``.  "balanced" is n / (2 n_class), from all rows, once, where
+        a row of weight w counts as w rows.
     fit_intercept : bool
     method : str
         See ``exactcv.methods()``.
@@ -199,7 +201,7 @@ def cross_validate(
         request = FeatureRequest.read(given, plan, approx, m, method_options)
 
     facts: dict[str, Any] = {"classes": request.classes, "method": method, "loss": loss}
-    facts["kernel"] = chosen_kernel.label
+    facts |= {"kernel": chosen_kernel.label, "present": request.present}
     try:
         with following(progress) as watch, Workers(n_threads, watch) as workers:
             before = perf_counter()

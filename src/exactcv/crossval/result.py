@@ -13,6 +13,7 @@ from ..exceptions import MissingExtraError
 from ..judge.certificate import Certificate
 from ..lowrank.entries import Entries
 from ..problem.folds import Folds
+from ..problem.inputs import Present
 from ..problem.targets import Target
 from ..report.overview import Overview
 from ..report.presentation import Presented
@@ -46,8 +47,8 @@ class CVResult(Presented):
     n_errors : (L,) int
         Number of wrong pairs.
     decision : (L, n) or None
-        Left-out decision values; the mean if several folds test a row, NaN if none does.  None
-        with ``output="error"``.
+        Left-out decision values; the mean if several folds test a row, NaN if none does (or its
+        weight is 0).  None with ``output="error"``.
     wrong : (L, n) bool
         Is the row on the wrong side: by ``decision``, or else by the majority of the folds that
         test it, a draw being wrong.  False for rows that are never tested.
@@ -172,9 +173,13 @@ def make_result(
     *,
     kernel_seconds: float,
     gamma: float | None,
+    present: Present,
     **facts: Any,
 ) -> CVResult:
-    """From pairs to rows and curves; ``facts`` are fields that the run does not know."""
+    """From pairs to rows and curves; ``facts`` are fields that the run does not know.
+
+    The run has seen the rows of positive weight; the result speaks of all rows.
+    """
     task, ledger, certificate = ran.task, ran.ledger, ran.certificate
     folds, Cs, problem = task.folds, task.grid.Cs, task.problem
     wrong, pair_decision = ledger.wrong, ledger.decision if task.want_decision else None
@@ -182,6 +187,11 @@ def make_result(
     error, se = n_errors / wrong.shape[1], standard_error(wrong, folds.offsets)
     best, one_se = choose(Cs, n_errors, error, se, certificate)
     decision, row_wrong = by_row(folds, problem.y, problem.target, pair_decision, wrong)
+    coef, test_row = ledger.coef, folds.pair_rows
+    if not present.all:
+        decision = None if decision is None else present.spread(decision, np.nan)
+        coef = None if coef is None else present.spread(coef, 0.0)
+        row_wrong, test_row = present.spread(row_wrong, False), present.rows[test_row]
     if isinstance(ledger, Entries):
         gamma = ledger.feature_map.gamma
         facts |= {"weights": ledger.weights, "feature_map": ledger.feature_map}
@@ -197,18 +207,18 @@ def make_result(
         best=best,
         one_se=one_se,
         objective=ledger.objective,
-        coef=ledger.coef,
+        coef=coef,
         intercept=ledger.intercept,
         at_bound=ledger.at_bound(),
         certificate=certificate,
         stats=ran.stats | ledger.counts(),
         timings={"kernel": kernel_seconds} | ran.timings | {"total": seconds},
-        test_row=folds.pair_rows,
+        test_row=test_row,
         test_fold=folds.pair_folds,
         pair_decision=pair_decision,
         pair_wrong=wrong,
         n_folds=len(folds),
-        y=problem.y.copy(),
+        y=present.y.copy(),
         gamma=gamma,
         scale_with_fold=task.grid.scale_with_fold,
         leave_one_out=folds.leave_one_out,

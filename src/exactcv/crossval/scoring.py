@@ -223,8 +223,8 @@ def warn_if_flat(sigmoids: list[Sigmoid], classes: NDArray[Any]) -> None:
         more = f" and {len(flat) - 3} more pairs" if len(flat) > 3 else ""
         where = f" between {', '.join(names)}{more}"
     warnings.warn(
-        f"the left-out decision values{where} carry no information on the class: they are no better "
-        "than chance, so predict_proba gives every row the same probability there",
+        f"the left-out decision values{where} carry no information on the class: they are no "
+        "better than chance, so predict_proba gives every row the same probability there",
         UserWarning,
         stacklevel=6,
     )

@@ -258,7 +258,7 @@ def _run(
         **grid,
         cv=rows.cv,
         sample_weight=rows.weight,
-        class_weight=_class_weight(model, rows),
+        class_weight=model.class_weight,
         fit_intercept=model.fit_intercept,
         output=output,
         n_jobs=model.n_jobs,
@@ -269,16 +269,6 @@ def _run(
         n_components=model.n_components,
         memory_limit=model.memory_limit,
     )
-
-
-def _class_weight(model: SVCCV, rows: Rows) -> Any:
-    """ "balanced" by weight, as in ``SVCCV``; ``cross_validate`` would count rows."""
-    if not (isinstance(model.class_weight, str) and rows.uneven and rows.weight is not None):
-        return model.class_weight
-    _, classes, codes = inputs.encode_labels(rows.y, len(rows.weight))
-    counts = np.bincount(codes, weights=rows.weight)
-    factors = inputs.class_factors(model.class_weight, counts, classes)
-    return dict(zip(classes.tolist(), factors.tolist(), strict=True))
 
 
 def _error_and_se(result: CVResult, rows: Rows) -> tuple[FloatArray, FloatArray]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +41,7 @@ from ..exceptions import InputError, InputTypeError, Interrupted
 from ..judge.certificate import Certificate, warn_if_short
 from ..lowrank.features import FeatureMap
 from ..problem import checks, inputs
-from ..problem.folds import Folds, make_folds
+from ..problem.folds import Folds, folds_among
 from ..problem.grid import make_grid
 from ..problem.kernels import Kernel, kernel_between
 from ..report.overview import LeftOutRows, Overview
@@ -538,14 +537,9 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         split_with: dict[str, Any],
     ) -> Folds:
         """Folds of the rows that count; row numbers that the user gave are renumbered."""
-        cv = self.cv
-        is_pairs = not (
-            cv is None or isinstance(cv, (str, numbers.Integral)) or hasattr(cv, "split")
-        )
-        if len(keep) < n and is_pairs:
-            return _without(make_folds(cv, None, np.zeros(n)), keep)
         groups = split_with.pop("groups", None)
-        return make_folds(cv, X, labels, groups, self.random_state, **split_with)
+        among = keep, n, self.cv, X, labels
+        return folds_among(*among, groups, self.random_state, **split_with)
 
     # ---- what is kept -------------------------------------------------------------------------
 
@@ -749,18 +743,3 @@ def _rows_of(values: Any, keep: NDArray[np.intp], n: int) -> Any:
 
 def _dense(X: Any) -> FloatArray:
     return np.asarray(X.toarray() if sparse.issparse(X) else X)
-
-
-def _without(folds: Folds, keep: NDArray[np.intp]) -> Folds:
-    """The folds of the rows ``keep``, renumbered; those that test none of them are dropped."""
-    place = np.full(folds.n, -1, dtype=np.intp)
-    place[keep] = np.arange(len(keep))
-    left_out, test = [], []
-    for out, rows in zip(folds.left_out, folds.test, strict=True):
-        new = place[rows]
-        if (new >= 0).any():
-            left_out.append(place[out][place[out] >= 0])
-            test.append(new[new >= 0])
-    if not test:
-        raise InputError("no fold of cv tests a row with positive weight")
-    return Folds(len(keep), tuple(left_out), tuple(test))
