@@ -2,8 +2,8 @@
 
     python -m benchmarks.users.probabilities [--write]
 
-``SVCCV(probability=True)`` against ``CalibratedClassifierCV(SVC(), ensemble=False)`` with the same C
-and gamma = 1 / p, on standardised data: log-loss on the half that was not trained on, mean over
+``SVCCV(probability=True)`` against ``CalibratedClassifierCV(SVC(), ensemble=False)`` with the same
+C and gamma = 1 / p, on standardised data: log-loss on the half that was not trained on, mean over
 random halves, and how often the most probable class is not the predicted one.
 """
 

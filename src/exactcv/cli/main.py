@@ -67,6 +67,15 @@ def _tell(text: str) -> None:
     click.echo(text, err=True)
 
 
+def _say(text: str) -> None:
+    """Results, with warnings in colour; click leaves colours out where they cannot be shown."""
+    lines, warns = [], False
+    for line in text.split("\n"):
+        warns = line.startswith("warning:") or (warns and line.startswith(" "))
+        lines.append(click.style(line, fg="red") if warns else line)
+    click.echo("\n".join(lines))
+
+
 @click.group(
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -279,7 +288,7 @@ def tune(
         n_jobs=n_jobs,
         memory_limit=memory_limit,
         progress=_wanted(progress),
-        say=click.echo,
+        say=_say,
     )
 
 
@@ -349,7 +358,7 @@ def demo(output: Output, method: str, out: Path | None, n_jobs: int, quiet: bool
     """Leave-one-out over 50 lambdas on a bundled data set, and what refits would cost."""
     from .demo import demo as run
 
-    run(method=method, output=output, n_jobs=n_jobs, progress=not quiet, out=out, say=click.echo)
+    run(method=method, output=output, n_jobs=n_jobs, progress=not quiet, out=out, say=_say)
 
 
 @cli.command("methods", short_help="List the methods and what they support.")

@@ -385,6 +385,7 @@ def _result(model: SVCCV, written: list[str]) -> dict[str, Any]:
         "score": model.best_score_,
         "error": float(it.error[g, l]),
         "se": None if np.isnan(it.se[g, l]) else float(it.se[g, l]),
+        "interval": [float(end[g, l]) for end in it.interval],
         "n_errors": int(it.n_errors[g, l]),
         "n_tested": it.n_tested,
         "approximate_kernel": it.approx,

@@ -103,6 +103,8 @@ def of_tuned(
         approx=None,
         scale_with_fold=tuning.grid.scale_with_fold,
         score=None if scoring is None else tuned.score,
+        chance=tuned.chance,
+        effective=tuning.effective_tests,
         scoring=None if scoring is None else getattr(scoring, "__name__", str(scoring)),
         settled={name: sum(curve.stats[name] for curve in curves) for name in HOW},
         exact=certificate.exact,

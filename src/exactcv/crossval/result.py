@@ -14,6 +14,7 @@ from ..judge.certificate import Certificate
 from ..lowrank.entries import Entries
 from ..problem.folds import Folds
 from ..problem.inputs import Present
+from ..problem.intervals import wilson
 from ..problem.targets import Target
 from ..report.overview import Overview
 from ..report.presentation import Presented
@@ -44,6 +45,9 @@ class CVResult(Presented):
     se : (L,)
         Standard error of ``error``: the standard deviation of the folds' errors over the square
         root of their number; NaN for a single fold.
+    interval : (L, 2)
+        The 95 percent interval of ``error`` at each grid point, Wilson's; a row that several folds
+        test counts once.  Of the least error it is too good by what the choice has gained.
     n_errors : (L,) int
         Number of wrong pairs.
     decision : (L, n) or None
@@ -137,9 +141,11 @@ class CVResult(Presented):
 
     def __repr__(self) -> str:
         exact = "exact" if self.certificate.exact else "NOT exact"
+        low, high = self.interval[self.best]
         return (
             f"<CVResult: {len(self.Cs)} grid points, {self.n_folds} folds, "
-            f"least error {self.error[self.best]:.4g} at C={self.Cs[self.best]:.4g}, {exact}>"
+            f"least error {self.error[self.best]:.4g} ({low:.4g} to {high:.4g}) at "
+            f"C={self.Cs[self.best]:.4g}, {exact}>"
         )
 
     @cached_property
@@ -148,6 +154,11 @@ class CVResult(Presented):
         return fold_errors(
             self.pair_wrong, np.searchsorted(self.test_fold, np.arange(self.n_folds + 1))
         )
+
+    @property
+    def interval(self) -> FloatArray:
+        """(L, 2): the 95 percent interval of ``error`` (Wilson's, over the rows tested)."""
+        return np.column_stack(wilson(self.error, len(np.unique(self.test_row))))
 
     def _overview(self) -> Overview:
         return of_result(self)
@@ -162,6 +173,7 @@ class CVResult(Presented):
             ) from missing
         columns = ("error", "se", "n_errors", "objective", "intercept", "at_bound")
         table = {"lambda": self.lambdas, "C": self.Cs}
+        table |= {"error_low": self.interval[:, 0], "error_high": self.interval[:, 1]}
         table |= {name: getattr(self, name) for name in columns}
         table |= {"kkt": self.certificate.kkt, "gap": self.certificate.gap}
         return pd.DataFrame(table)

@@ -33,6 +33,7 @@ from .one_vs_one import ovo_columns, ovr_columns, votes_of
 __all__ = [
     "LeftOut",
     "Scorer",
+    "chance_score",
     "fit_sigmoids",
     "jackknife_se",
     "read_scoring",
@@ -236,6 +237,40 @@ def probabilities(decision: FloatArray, sigmoids: list[Sigmoid], n_classes: int)
     if n_classes == 2:
         return np.column_stack([1.0 - pairwise[:, 0], pairwise[:, 0]])
     return raise_winners(couple(pairwise, n_classes), votes_of(decision, n_classes))
+
+
+def chance_score(
+    classes: NDArray[Any],
+    codes: IntArray,
+    weight: FloatArray,
+    scorer: Scorer,
+    X: Any,
+    arguments: dict[str, Any],
+) -> float | None:
+    """The best score of predictions that tell nothing: one class, and one value, for every row.
+
+    None if the scorer cannot judge such predictions.
+
+    Examples
+    --------
+    >>> codes = np.array([0, 0, 0, 1])
+    >>> rows = np.zeros((4, 1))
+    >>> chance_score(np.array([0, 1]), codes, np.ones(4), read_scoring("roc_auc"), rows, {})
+    0.5
+    """
+    k = len(classes)
+    same = np.zeros((len(codes), k * (k - 1) // 2))
+    found = []
+    for label in range(k):
+        stand_in = LeftOut(classes, codes, np.full(len(codes), label), same, weight)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of classes that are never predicted
+            try:
+                found.append(stand_in.score_with(scorer, X, arguments))
+            except InputError:
+                return None
+    finite = [score for score in found if np.isfinite(score)]
+    return max(finite, default=None)
 
 
 def jackknife_se(

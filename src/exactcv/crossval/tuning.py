@@ -16,6 +16,7 @@ from ..exceptions import Interrupted
 from ..judge.certificate import Certificate
 from ..problem.folds import Folds
 from ..problem.grid import Grid
+from ..problem.intervals import effective_count
 from ..problem.kernels import Kernel, gamma_value, kernel_matrix
 from ..runtime.progress import job
 from ..runtime.threads import Workers
@@ -23,7 +24,7 @@ from ..types import FloatArray, IntArray
 from .one_vs_one import ManyClasses, PairFit, PairResults, cross_validate_pairs
 from .result import spread_of, standard_error
 from .run import KernelRows, Plan
-from .scoring import LeftOut, Scorer, jackknife_se
+from .scoring import LeftOut, Scorer, chance_score, jackknife_se
 
 __all__ = [
     "Curve",
@@ -121,7 +122,7 @@ class Tuning:
         if self.select == "1se" or self.scorer.call is None:
             one_se = g, smallest_within(score[g], short[g], self.grid.Cs, l, se[best])
         at = one_se if self.select == "1se" and one_se is not None else best
-        return Tuned(curves, score, se, gammas, *at, best, one_se)
+        return Tuned(curves, score, se, gammas, *at, best, one_se, self._chance())
 
     def left_out_at(self, curve: Curve, l: int, workers: Workers) -> LeftOut:
         """Left-out labels and values at one grid point, worked out for this point alone."""
@@ -198,6 +199,19 @@ class Tuning:
     def _tested_arguments(self) -> dict[str, Any]:
         return {name: value[self.folds.pair_rows] for name, value in self.score_arguments.items()}
 
+    def _chance(self) -> float | None:
+        rows = self.folds.pair_rows
+        tests = self._tested_rows(), self._tested_arguments()
+        return chance_score(
+            self.classes, self.codes[rows], self.sample_weight[rows], self.scorer, *tests
+        )
+
+    @property
+    def effective_tests(self) -> float | None:
+        """How many rows the tested ones amount to; None if all weigh the same."""
+        weight = self.sample_weight[np.unique(self.folds.pair_rows)]
+        return None if (weight == weight[0]).all() else effective_count(weight)
+
     def _score_se(self, curve: Curve, l: int, workers: Workers) -> float:
         left_out = self.left_out_at(curve, l, workers)
         return jackknife_se(
@@ -239,6 +253,7 @@ class Tuned:
     point: int
     best: tuple[int, int]
     one_se: tuple[int, int] | None  # None if the standard error of the score was not asked for
+    chance: float | None  # the score of predictions that tell nothing, if it has one
 
     @property
     def chosen(self) -> Curve:
