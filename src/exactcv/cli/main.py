@@ -200,7 +200,8 @@ def _wanted(progress: bool | None) -> bool:
     "--Cs",
     "cs",
     metavar="LIST",
-    help="0.1,1,10 or FROM:TO:COUNT (log scale). Default: 1e-3:1e3:25.",
+    help="0.1,1,10 or FROM:TO:COUNT (log scale). Default: 1e-3 to 1e3 over the scale of the "
+    "kernel, and further while the best point is at the edge.",
 )
 @click.option(
     "--lambdas",
@@ -355,7 +356,7 @@ def predict(
 @click.option("--n-jobs", "--jobs", type=int, default=1, show_default=True, help="Threads.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def demo(output: Output, method: str, out: Path | None, n_jobs: int, quiet: bool) -> None:
-    """Leave-one-out over 50 lambdas on a bundled data set, and what refits would cost."""
+    """Leave-one-out over the default grid on a bundled data set, and what refits would cost."""
     from .demo import demo as run
 
     run(method=method, output=output, n_jobs=n_jobs, progress=not quiet, out=out, say=_say)

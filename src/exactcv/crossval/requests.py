@@ -17,8 +17,8 @@ from ..lowrank.task import FeatureProblem, FeatureTask
 from ..problem import inputs
 from ..problem.checks import seed_from
 from ..problem.folds import Folds
-from ..problem.grid import Grid, make_grid
-from ..problem.kernels import Kernel
+from ..problem.grid import Grid, default_grid, make_grid
+from ..problem.kernels import Kernel, kernel_scale
 from ..problem.problem import Task
 from ..runtime.memory import available_memory, parse_bytes
 from ..runtime.threads import Workers
@@ -79,7 +79,10 @@ class KernelRequest:
         present = inputs.Present.of(data.weight, data.y)
         if not present.all:
             data = data.part(present.rows, given.kernel.name == "precomputed")
-        grid = make_grid(given.Cs, given.lambdas, len(data.y))
+        if given.Cs is None and given.lambdas is None:
+            grid = default_grid(len(data.y), kernel_scale(data.X, given.kernel))
+        else:
+            grid = make_grid(given.Cs, given.lambdas, len(data.y))
         folds = inputs.check_folds(given.cv, data, given.groups, given.random_state, present)
         plan.check_folds(folds)
         return cls(data, given.kernel, folds, grid, present)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,15 @@ if TYPE_CHECKING:
 
     from ..lowrank.features import FeatureMap
 
-__all__ = ["CVResult", "by_row", "choose", "make_result", "spread_of", "standard_error"]
+__all__ = [
+    "CVResult",
+    "by_row",
+    "choose",
+    "make_result",
+    "side_by_side",
+    "spread_of",
+    "standard_error",
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -97,6 +106,8 @@ class CVResult(Presented):
         With ``approx``: f(x) = feature_map.transform(x) @ weights[l] + intercept[l].
     feature_map : object or None
         With ``approx``: has ``transform``, ``n_components`` and ``gamma``.
+    grown : str
+        How the default grid has grown, in words; empty if it has not.
     """
 
     Cs: FloatArray
@@ -132,6 +143,7 @@ class CVResult(Presented):
     approx: Approx | None = None
     weights: FloatArray | None = None
     feature_map: FeatureMap | None = None
+    grown: str = ""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -237,6 +249,47 @@ def make_result(
         fit_intercept=problem.fit_intercept,
         **facts,
     )
+
+
+_ALONG_THE_GRID = (
+    "Cs", "lambdas", "error", "se", "n_errors", "decision", "wrong", "objective", "coef",
+    "intercept", "at_bound", "pair_decision", "pair_wrong",
+)  # fmt: skip
+
+
+def side_by_side(parts: Sequence[CVResult], grown: str) -> CVResult:
+    """Results that differ in their grids alone, as one of the grids one after the other."""
+    first = parts[0]
+    joined: dict[str, Any] = {
+        name: None
+        if getattr(first, name) is None
+        else np.concatenate([getattr(part, name) for part in parts])
+        for name in _ALONG_THE_GRID
+    }
+    certificate = Certificate.joined([part.certificate for part in parts])
+    best, one_se = choose(
+        joined["Cs"], joined["n_errors"], joined["error"], joined["se"], certificate
+    )
+    return replace(
+        first,
+        **joined,
+        certificate=certificate,
+        best=best,
+        one_se=one_se,
+        stats=_added([part.stats for part in parts]),
+        timings={name: sum(part.timings[name] for part in parts) for name in first.timings},
+        grown=grown,
+    )
+
+
+def _added(counts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Numbers add up; of other things the last stands."""
+    total = dict(counts[0])
+    for more in counts[1:]:
+        for name, value in more.items():
+            adds = isinstance(value, (int, float)) and isinstance(total.get(name, 0), (int, float))
+            total[name] = total.get(name, 0) + value if adds else value
+    return total
 
 
 def choose(

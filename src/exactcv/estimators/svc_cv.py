@@ -36,14 +36,15 @@ from ..crossval.scoring import (
     warn_if_flat,
     warn_of_weights,
 )
-from ..crossval.tuning import Curve, Store, Tuned, Tuning, count_by_weight
+from ..crossval.tuning import Searched, Store, Tuned, Tuning, count_by_weight
 from ..exceptions import InputError, InputTypeError, Interrupted
 from ..judge.certificate import Certificate, warn_if_short
 from ..lowrank.features import FeatureMap
 from ..problem import checks, inputs
 from ..problem.folds import Folds, folds_among
-from ..problem.grid import make_grid
-from ..problem.kernels import Kernel, kernel_between
+from ..problem.gamma import around
+from ..problem.grid import Grid, default_grid, make_grid
+from ..problem.kernels import Kernel, gamma_value, kernel_between, kernel_scale
 from ..report.overview import LeftOutRows, Overview
 from ..report.presentation import Presented
 from ..runtime.memory import check_memory
@@ -104,10 +105,14 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
     Cs, lambdas : array-like or float, optional
         The grid, one or the other, as in ``exactcv.cross_validate``: C = 1 / (2 n lambda), where n
         counts the rows of all classes, each by its sample weight.  One C serves all pairs of
-        classes.  The default is 50 lambdas from e^6 to e^-6.
+        classes.  The default is that of ``cross_validate``, C from 1e-3 to 1e3 over the scale of
+        the kernel; while its best point is at an edge it grows there, in C and in gamma, three
+        times at most at each end, as ``summary()`` says.  The papers' grid is ``lambdas=50``.
     kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"} or callable
-    gamma : float, "median", "scale", "auto", or a list of these
-        A list is a grid.  The rules are worked out once, from all rows.
+    gamma : float, "median", "scale", "auto", or a list of these, optional
+        A list is a grid.  The rules are worked out once, from all rows.  The default is "median"
+        if ``Cs`` or ``lambdas`` are given; else it is tuned too, over five values around the
+        median rule, each four times the one before.
     degree, coef0 : int, float
         For "poly" and "sigmoid".
     loss : {"hinge", "squared_hinge", "logistic", "squared"}
@@ -222,7 +227,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         Cs: GridValues | None = None,
         lambdas: GridValues | None = None,
         kernel: KernelName | KernelFunction = "rbf",
-        gamma: float | GammaRule | Sequence[float | GammaRule] | HasShape = "median",
+        gamma: float | GammaRule | Sequence[float | GammaRule] | HasShape | None = None,
         degree: int = 3,
         coef0: float = 0.0,
         loss: LossName = "hinge",
@@ -310,23 +315,25 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         split_with, score_with = self._route(sample_weight, groups, params, scorer)
         tuning = self._prepare(X, y, weight, used, scorer, plan, split_with, score_with, keep.store)
         n_threads = checks.check_n_threads(self.n_jobs)
-        finish = partial(self._finish, tuning, X, used, keep.values)
+        finish = partial(self._finish, X, used, keep.values)
         try:
             with Workers(n_threads) as workers:
-                values = finish(tuning.curves(workers), workers, start)
+                searched = tuning.search(workers)
+                values = finish(searched, workers, start)
         except Interrupted as stop:
-            if not stop.partial:
+            if stop.partial is None:
                 raise Interrupted("interrupted before the first gamma was done") from stop
             with Workers(n_threads) as workers:  # the others were told to stop
                 finish(stop.partial, workers, start)
+            n_done, n_all = len(stop.partial.curves), len(stop.partial.tuning.kernels)
+            more = ", while the default grid grew" if n_done == n_all else ""
             raise Interrupted(
-                f"interrupted with {len(stop.partial)} of {len(tuning.kernels)} gammas done; the "
-                "estimator is fitted to the best of them, and is the `partial` of this exception",
+                f"interrupted with {n_done} of {n_all} gammas done{more}; the estimator is fitted "
+                "to the best of them, and is the `partial` of this exception",
                 self,
             ) from stop
-        warn_if_short(
-            self.certificate_, self.cv_results_["param_C"], tuning.n_solutions, stacklevel=5
-        )
+        n_solutions = searched.tuning.n_solutions
+        warn_if_short(self.certificate_, self.cv_results_["param_C"], n_solutions, stacklevel=5)
         return values
 
     def _fit_approximately(
@@ -357,16 +364,16 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
 
     def _finish(
         self,
-        tuning: Tuning,
         X: Any,
         keep: NDArray[np.intp],
         want_values: bool,
-        curves: list[Curve],
+        searched: Searched,
         workers: Workers,
         start: float,
     ) -> FloatArray | None:
         """Choose among the curves and keep what belongs to the choice."""
-        tuned = tuning.choose(curves, workers)
+        tuning = searched.tuning
+        tuned = tuning.choose(searched.curves, workers)
         if np.isnan(tuned.score).all():
             raise InputError(f"scoring={self.scoring!r} is NaN at every grid point")
         self._keep_results(tuning, tuned, keep, X.shape[0])
@@ -489,14 +496,15 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         counts = np.bincount(codes, weights=used)
         factors = inputs.class_factors(self.class_weight, counts, self.classes_)
         in_training = inputs.times_class_weight(used, factors, codes, self.classes_)
-        grid = make_grid(self.Cs, self.lambdas, float(used.sum()))
         rows = X[keep][:, keep] if self.kernel == "precomputed" else X[keep]
+        dense = np.ascontiguousarray(_dense(rows))
+        grid, kernels, new_gammas = self._grid(dense, used)
         split_with = {name: _rows_of(value, keep, n) for name, value in split_with.items()}
         folds = self._folds(rows, labels, keep, n, split_with)
         inputs.check_training_parts(folds, codes, self.classes_, in_training)
         plan.check_folds(folds)
         return Tuning(
-            X=np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows),
+            X=dense,
             shown=rows,
             codes=codes,
             classes=self.classes_,
@@ -504,7 +512,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             weight=in_training,
             folds=count_by_weight(folds, grid, used),
             grid=grid,
-            kernels=self._kernels(),
+            kernels=kernels,
             scorer=scorer,
             score_arguments={k: _rows_of(v, keep, n) for k, v in score_with.items()},
             select=self.select,
@@ -513,11 +521,30 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             keep_decision=self.store_cv_results,
             show_progress=bool(self.verbose),
             store=store,
+            new_gammas=new_gammas,
         )
+
+    def _grid(
+        self, X: FloatArray, weight: FloatArray
+    ) -> tuple[Grid, list[Kernel], tuple[int, int] | None]:
+        """C, the kernels, and whether gammas may be added: (0, 0), or None if not."""
+        kernels = self._kernels()
+        n = float(weight.sum())
+        if not (self.Cs is None and self.lambdas is None):
+            return make_grid(self.Cs, self.lambdas, n), kernels, None
+        grid = default_grid(n, kernel_scale(X, kernels[len(kernels) // 2]))
+        # (gamma x'y)^degree: there gamma does no more than C.
+        idle = self.kernel == "poly" and self.coef0 == 0
+        if self.gamma is not None or idle or not kernels[0].uses_gamma:
+            return grid, kernels, None
+        even = (weight == weight[0]).all()
+        middle = gamma_value(X, kernels[0], None if even else weight)
+        assert middle is not None
+        return grid, [replace(kernels[0], gamma=gamma) for gamma in around(middle)], (0, 0)
 
     def _kernels(self) -> list[Kernel]:
         """One kernel for each gamma."""
-        gammas: Any = self.gamma
+        gammas: Any = "median" if self.gamma is None else self.gamma
         if not isinstance(gammas, (list, tuple, np.ndarray)):
             gammas = [gammas]
         if len(gammas) == 0:

@@ -72,6 +72,8 @@ class Overview:
         if that is not known.
     effective : float or None
         How many tests those of the left-out rows amount to, where rows do not weigh the same.
+    grown : str
+        How the default grid has grown, in words.
     settled : dict
         How many folds were settled in which way.
     unresolved : int
@@ -105,6 +107,7 @@ class Overview:
     scoring: str | None = None
     chance: float | None = None
     effective: float | None = None
+    grown: str = ""
     settled: dict[str, int] = field(default_factory=dict)
     exact: bool = True
     convex: bool = True

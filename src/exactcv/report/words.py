@@ -67,6 +67,8 @@ def _parts(it: Overview) -> list[tuple[str, str]]:
         parts.append(("1-SE rule", _one_se(it, it.one_se)))
     if it.chosen not in (it.best, it.one_se):
         parts.append(("taken", _point(it, it.chosen)))
+    if it.grown:
+        parts.append(("grid", it.grown))
     parts.append(("certificate", certificate_text(it)))
     if it.settled:
         parts.append(("folds", settled_text(it)))
@@ -213,6 +215,8 @@ def _edge_gamma(it: Overview) -> str:
     gamma = gammas[it.best[0]]
     if gamma not in (gammas.min(), gammas.max()):
         return ""
+    if gamma == gammas.min() and _no_better_than_majority(it):
+        return ""  # as at the edge of C
     end, way = ("smallest", "smaller") if gamma == gammas.min() else ("largest", "larger")
     return (
         f"the best point is at the {end} gamma of the grid (gamma={gamma:.4g}); a better one may "

@@ -331,7 +331,7 @@ def _grid(it: Overview) -> str:
     text = f"{len(it.Cs)} values of C from {it.Cs.min():.4g} to {it.Cs.max():.4g}"
     if len(it.gammas) > 1:
         text += f", {len(it.gammas)} of gamma from {it.gammas.min():.4g} to {it.gammas.max():.4g}"
-    return text
+    return text + (f"; {it.grown}" if it.grown else "")
 
 
 def _reproduce(page: Page) -> Markup:
