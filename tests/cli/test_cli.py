@@ -34,7 +34,7 @@ def test_demo_prints_table_certificate_and_both_times(
         "certificate: exact",
         "folds:",
         "estimate",
-        "26 of the 2000",
+        "26 of the 1000",
     ):
         assert expected in text
     table = text.split("\n\n")[1].splitlines()

@@ -68,7 +68,7 @@ class KernelRequest:
     data: inputs.Data
     kernel: Kernel
     folds: Folds
-    grid: Grid
+    grid: Grid | None  # None is the default, which depends on the kernel
     present: inputs.Present
 
     @classmethod
@@ -79,9 +79,8 @@ class KernelRequest:
         present = inputs.Present.of(data.weight, data.y)
         if not present.all:
             data = data.part(present.rows, given.kernel.name == "precomputed")
-        if given.Cs is None and given.lambdas is None:
-            grid = default_grid(len(data.y), kernel_scale(data.X, given.kernel))
-        else:
+        grid = None
+        if not (given.Cs is None and given.lambdas is None):
             grid = make_grid(given.Cs, given.lambdas, len(data.y))
         folds = inputs.check_folds(given.cv, data, given.groups, given.random_state, present)
         plan.check_folds(folds)
@@ -95,7 +94,10 @@ class KernelRequest:
         """Computes the kernel matrix."""
         data = self.data
         rows = KernelRows.of(data.X, self.kernel, plan, workers)
-        return plan.task(rows, data.y, data.weight, self.folds, self.grid), rows.gamma
+        grid = self.grid
+        if grid is None:
+            grid = default_grid(len(data.y), kernel_scale(data.X, rows.kernel, rows.K))
+        return plan.task(rows, data.y, data.weight, self.folds, grid), rows.gamma
 
 
 @dataclass(frozen=True)

@@ -153,8 +153,8 @@ def overflow_error(what: str) -> InputError:
     )
 
 
-def kernel_scale(X: FloatArray, kernel: Kernel) -> float:
-    """The variance of the rows in feature space: what C is measured against.
+def kernel_scale(X: FloatArray, kernel: Kernel, K: FloatArray | None = None) -> float:
+    """The variance of the rows in feature space: what C is measured against.  K, if it is known.
 
     mean_i k(x_i, x_i) - mean_ij k(x_i, x_j), the mean squared distance from the mean; 1 for kernels
     with k(x, x) = 1, so that the usual C stay what they are.
@@ -170,7 +170,8 @@ def kernel_scale(X: FloatArray, kernel: Kernel) -> float:
     if kernel.name == "linear":
         with np.errstate(over="ignore"):
             return float(X.var(axis=0).sum())
-    K = X if kernel.name == "precomputed" else kernel_matrix(X, kernel)[0]
+    if K is None:
+        K = X if kernel.name == "precomputed" else kernel_matrix(X, kernel)[0]
     return float(np.diagonal(K).mean() - K.mean())
 
 
