@@ -12,6 +12,7 @@ import exactcv
 from exactcv import SVCCV, Interrupted
 from exactcv.crossval import tuning
 from exactcv.datasets import make_mixture
+from exactcv.estimators.svc_cv import Keep, fit_svc
 from exactcv.problem.grid import MOST_GROWTH, PER_DECADE, default_grid
 from exactcv.problem.kernels import Kernel, gamma_value, kernel_scale
 from exactcv.report.overview import overview
@@ -155,3 +156,20 @@ def test_interrupted_growth_leaves_what_was_complete(monkeypatch: pytest.MonkeyP
     with pytest.raises(Interrupted, match="while the default grid grew") as stop:
         exactcv.cross_validate(X + 0.7 * Y[:, None], Y, gamma=1e-6, cv=3)
     assert stop.value.partial.Cs.tolist() == DEFAULT.tolist()
+
+
+def test_what_a_store_has_kept_is_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Kept(dict[int, Any]):
+        load = dict.get
+        save = dict.__setitem__
+
+    rows, labels = chequers()
+    kept = Kept()
+    whole = SVCCV(cv=4, random_state=0)
+    fit_svc(whole, rows, labels, keep=Keep(kept))
+    assert len(kept) > 5 and overview(whole).grown
+    monkeypatch.setattr(tuning, "cross_validate_pairs", None)
+    again = SVCCV(cv=4, random_state=0)
+    fit_svc(again, rows, labels, keep=Keep(kept))
+    assert again.summary().split("time:")[0] == whole.summary().split("time:")[0]
+    np.testing.assert_array_equal(again.dual_coef_, whole.dual_coef_)

@@ -34,7 +34,11 @@ def offered_if(check: Callable[[Any], None]) -> Callable[[Function], Function]:
 
     As scikit-learn's ``available_if``, which however hides the reason behind a message of its own.
     """
-    return lambda function: cast("Function", _Offered(function, check))
+
+    def offer(function: Function) -> Function:
+        return cast("Function", _Offered(function, check))
+
+    return offer
 
 
 class _Offered:
@@ -42,7 +46,7 @@ class _Offered:
 
     def __init__(self, function: Callable[..., Any], check: Callable[[Any], None]):
         self.function, self.check = function, check
-        update_wrapper(self, function)
+        update_wrapper(cast("Any", self), function)
 
     def __get__(self, owner: Any, kind: Any = None) -> Callable[..., Any]:
         if owner is not None:
