@@ -20,8 +20,8 @@ from . import drop_in, import_time, k_fold, leave_one_out
 README = command.ROOT / "README.md"
 
 HOW_MEASURED = """\
-Ours is `exactcv.cross_validate(X, y)` from the raw data with everything included: kernel matrix,
-gamma by the median rule, path, folds, certificate. The peer is scikit-learn's
+Ours is `exactcv.cross_validate(X, y, lambdas=50)` from the raw data with everything included:
+kernel matrix, gamma by the median rule, path, folds, certificate. The peer is scikit-learn's
 `SVC(kernel="precomputed")`, default tolerance 1e-3, cache for the whole matrix; it gets the kernel
 matrix and its slices for nothing, and only `fit` is timed. 50 lambdas (for 10-fold with n = 10,000
 from 1e3 to 1e-3, else the papers' grid, e^6 to e^-6). One BLAS thread; both sides in turn in one

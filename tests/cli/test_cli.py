@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import exactcv
 from exactcv.cli import demo
@@ -32,7 +34,7 @@ def test_demo_prints_table_certificate_and_both_times(
         "certificate: exact",
         "folds:",
         "estimate",
-        "26 of the 2000",
+        "26 of the 1000",
     ):
         assert expected in text
     table = text.split("\n\n")[1].splitlines()
@@ -83,3 +85,13 @@ def test_breast_cancer_is_standardised() -> None:
     np.testing.assert_allclose(X.mean(axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(X.std(axis=0), 1.0)
     assert set(y) == {-1.0, 1.0}
+
+
+def test_warnings_are_in_colour_where_colours_can_be_shown() -> None:
+    @click.command()
+    def talk() -> None:
+        cli._say("time: 1 s\nwarning: no better than chance,\n         indeed\nend")
+
+    shown = CliRunner().invoke(talk, color=True).output.splitlines()
+    assert [line.startswith("\x1b[31m") for line in shown] == [False, True, True, False]
+    assert "\x1b" not in CliRunner().invoke(talk).output

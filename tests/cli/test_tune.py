@@ -104,7 +104,7 @@ def test_predict_by_name_in_any_order_and_with_the_target(
     assert (tmp_path / "p.csv").read_text() == without
     found = read(tmp_path / "p.csv")
     wrong = sum(row["predicted"] != y for row, y in zip(found, columns["y"], strict=True))
-    assert f"({wrong} of 36 rows wrong)" in said
+    assert f"({wrong} of 36 rows wrong; 95% interval " in said
     shares = [[float(row[f"probability of class {k}"]) for k in (0, 1)] for row in found]
     np.testing.assert_allclose(np.sum(shares, axis=1), 1.0)
 

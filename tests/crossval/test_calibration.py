@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.calibration import _sigmoid_calibration
 
-from exactcv.crossval.calibration import couple, fit_sigmoid
+from exactcv.crossval import calibration
+from exactcv.crossval.calibration import couple, fit_sigmoid, raise_winners
 
 
 def test_equals_scikit_learns_sigmoid() -> None:
@@ -24,7 +25,8 @@ def test_equals_scikit_learns_sigmoid() -> None:
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_gradient_vanishes(scale: float) -> None:
     rng = np.random.default_rng(1)
-    f, positive = scale * rng.normal(size=50), rng.random(50) < 0.2
+    positive = rng.random(50) < 0.2
+    f = scale * (rng.normal(size=50) + positive)
     p = fit_sigmoid(f, positive)(f)
     n_pos, n_neg = positive.sum(), (~positive).sum()
     target = np.where(positive, (n_pos + 1) / (n_pos + 2), 1 / (n_neg + 2))
@@ -48,6 +50,40 @@ def test_separable_constant_and_one_sided_values() -> None:
         (2 * 3 / 4 + 4 / 6) / 6
     )
     assert fit_sigmoid(f, np.ones(4, dtype=bool))(f) == pytest.approx(5 / 6)
+
+
+def test_a_slope_never_turns_round() -> None:
+    """Where the values speak against their classes, the best that does not fall is flat."""
+    rng = np.random.default_rng(4)
+    positive, weight = rng.random(60) < 0.3, rng.uniform(0.5, 2.0, 60)
+    f = rng.normal(size=60) - 2.0 * positive
+    found = fit_sigmoid(f, positive, weight)
+    n_pos, n_neg = weight[positive].sum(), weight[~positive].sum()
+    target = np.where(positive, (n_pos + 1) / (n_pos + 2), 1 / (n_neg + 2))
+    assert found.slope == 0.0
+    assert weight @ (found(f) - target) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("spread", [1e-9, 1e-3, 1.0, 30.0])
+def test_a_few_steps_suffice(spread: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise, outliers and separable values: no search at the level of rounding."""
+    calls = 0
+    evaluate = calibration._cross_entropy
+
+    def counted(*arguments: np.ndarray) -> float:
+        nonlocal calls
+        calls += 1
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(calibration, "_cross_entropy", counted)
+    rng = np.random.default_rng(5)
+    for n in (5, 30, 3000):
+        for shift in (-1.0, 0.0, 1.0, 1e3):
+            positive = rng.random(n) < 0.4
+            f = 1.0 + spread * (rng.standard_t(1.5, size=n) + shift * positive)
+            calls = 0
+            fit_sigmoid(f, positive)
+            assert calls <= 40, (n, shift)
 
 
 @pytest.mark.parametrize("k", [3, 4, 6])
@@ -75,3 +111,25 @@ def test_coupling_recovers_consistent_pairs() -> None:
     with np.errstate(invalid="ignore"):
         r = np.nan_to_num(p[:, second] / (p[:, first] + p[:, second]), nan=0.5)
     assert couple(r, 3) == pytest.approx(p, abs=1e-6)
+
+
+def test_a_winner_of_all_its_pairs_is_the_most_probable() -> None:
+    rng = np.random.default_rng(6)
+    for k in (3, 4, 7):
+        p = rng.dirichlet(np.ones(k), 200)
+        votes = np.zeros((200, k), dtype=np.intp)
+        winner = rng.integers(k, size=200)
+        votes[np.arange(200), winner] = k - 1
+        votes[100:] = 1  # nobody has won: nothing changes
+        fair = raise_winners(p, votes)
+        assert (fair.argmax(axis=1) == winner)[:100].all()
+        assert fair.sum(axis=1) == pytest.approx(1.0) and (fair >= 0).all()
+        np.testing.assert_array_equal(fair[100:], p[100:])
+        right = (p.argmax(axis=1) == winner)[:100]
+        np.testing.assert_array_equal(fair[:100][right], p[:100][right])
+        # The nearest that respect the vote: what is pooled keeps its sum, the others their values.
+        for before, after, w in zip(p[:100], fair[:100], winner, strict=False):
+            pooled = after >= after[w] - 1e-12
+            np.testing.assert_array_equal(after[~pooled], before[~pooled])
+            assert before[pooled].mean() == pytest.approx(after[w])
+            assert (before[~pooled] <= after[w]).all()

@@ -81,7 +81,7 @@ def test_callables() -> None:
         return float((estimator.predict(X) == y).mean() + X[0, 0])
 
     model = fit(X, y, scoring=by_hand, cv=4)
-    assert seen == [X.shape] * len(CS)
+    assert seen == [X.shape] * (len(CS) + 2)  # and what either class alone would score
     accuracy = fit(X, y, cv=4)
     first = accuracy._folds(X, y, np.arange(len(y)), len(y), {}).pair_rows[0]
     expected = accuracy.cv_results_["mean_test_score"] + X[first, 0]

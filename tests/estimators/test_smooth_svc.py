@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from _problems import labels
 from sklearn.datasets import load_iris
+from sklearn.feature_selection import RFECV, SelectFromModel
 from sklearn.model_selection import cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
@@ -116,3 +117,13 @@ def test_import_stays_light() -> None:
     code = "import sys, exactcv; print('sklearn.base' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"
+
+
+def test_features_can_be_selected_by_weight() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 6))
+    y = X[:, 2] + X[:, 4] + 0.1 * rng.normal(size=60) > 0
+    found = RFECV(SmoothSVC(), min_features_to_select=1, cv=3).fit(X, y)
+    assert {2, 4} <= set(found.get_support(indices=True))
+    chosen = SelectFromModel(SmoothSVC(), max_features=2, threshold=-np.inf).fit(X, y)
+    assert chosen.get_support(indices=True).tolist() == [2, 4]

@@ -12,8 +12,11 @@ import sklearn
 from _problems import labels
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFECV, SelectFromModel
+from sklearn.metrics import log_loss
 from sklearn.model_selection import (
     GroupKFold,
     LeaveOneGroupOut,
@@ -27,6 +30,7 @@ from sklearn.svm import SVC
 
 import exactcv
 from exactcv import SVCCV, InputError
+from exactcv.crossval.one_vs_one import votes_of
 from exactcv.exceptions import ExactCVError, UnsupportedError
 
 CS = [0.05, 1.0, 30.0]
@@ -309,6 +313,76 @@ def test_metadata_routing() -> None:
     assert pipe[-1].best_score_ == expected.best_score_
 
 
+@pytest.mark.parametrize("seed", [2, 3, 5])
+def test_probabilities_of_noise_do_not_contradict(seed: int) -> None:
+    """Leaving a row of noise out speaks against it; the sigmoid is then flat, and that is said."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(30, 5)), np.arange(30) % 2
+    with pytest.warns(UserWarning, match="carry no information"):
+        model = SVCCV(probability=True, Cs=[1.0]).fit(X, y)
+    new = rng.normal(size=(60, 5))
+    assert model.predict_proba(new) == pytest.approx(0.5)
+
+
+def test_probabilities_of_noise_name_the_classes() -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(45, 4)), np.array(["a", "b", "c"])[np.arange(45) % 3]
+    with pytest.warns(UserWarning, match="between a and b"):
+        model = SVCCV(probability=True, Cs=[0.01]).fit(X, y)
+    assert np.ptp(model.predict_proba(rng.normal(size=(20, 4))), axis=0) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_clear_votes_have_the_largest_probability(C: float) -> None:
+    """And the log-loss on new rows is no worse than that of refitting, fold by fold."""
+    X, y = wine(1)
+    train, new = np.arange(len(y)) % 2 == 0, np.arange(len(y)) % 2 == 1
+    model = SVCCV(Cs=[C], gamma=1 / 13, probability=True).fit(X[train], y[train])
+    p = model.predict_proba(X[new])
+    clear = votes_of(model._pair_decisions(X[new]), 3).max(axis=1) == 2
+    assert clear.mean() > 0.9
+    agree = model.classes_[p.argmax(axis=1)] == model.predict(X[new])
+    assert agree[clear].all()
+    peer = CalibratedClassifierCV(SVC(C=C, gamma=1 / 13), ensemble=False)
+    peer.fit(X[train], y[train])
+    assert log_loss(y[new], p) <= log_loss(y[new], peer.predict_proba(X[new]))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_linear_kernel_has_weights(k: int, make: Any) -> None:
+    X, y = iris()
+    X, y = X[y < k], y[y < k]
+    model = SVCCV(kernel="linear", Cs=[0.5], decision_function_shape="ovo").fit(make(X), y)
+    peer = SVC(kernel="linear", C=0.5, tol=1e-8, decision_function_shape="ovo").fit(X, y)
+    assert model.coef_ == pytest.approx(peer.coef_, abs=1e-5)
+    values = (X @ model.coef_.T + model.intercept_).reshape(model.decision_function(X).shape)
+    np.testing.assert_allclose(values, model.decision_function(X), atol=1e-10)
+    with pytest.raises(AttributeError, match="only with kernel='linear'"):
+        _ = SVCCV(Cs=[0.5]).fit(X, y).coef_
+    assert not hasattr(SVCCV(kernel="linear"), "coef_")
+
+
+def test_features_can_be_selected_by_weight() -> None:
+    X, y = wine()
+    model = SVCCV(kernel="linear", Cs=[0.1, 1.0])
+    found = RFECV(model, min_features_to_select=4, step=3, cv=3).fit(X, y)
+    assert 4 <= found.n_features_ <= X.shape[1]
+    chosen = SelectFromModel(model, max_features=5, threshold=-np.inf).fit(X, y)
+    assert chosen.transform(X).shape[1] == 5
+
+
+def test_probabilities_switched_off_say_how_to_switch_them_on() -> None:
+    X, y = iris()
+    model = SVCCV(Cs=CS).fit(X, y)
+    for how in (lambda: model.predict_proba, lambda: SVCCV.predict_log_proba(model, X)):
+        with pytest.raises(AttributeError, match=r"SVCCV\(probability=True\)"):
+            how()
+    with pytest.raises(AttributeError, match="fit it again"):
+        _ = model.set_params(probability=True).predict_proba
+    assert "left-out" in str(SVCCV.predict_proba.__doc__)
+
+
 def test_probabilities_need_to_be_asked_for() -> None:
     X, y = mixture()
     model = SVCCV(Cs=CS).fit(X, y)
@@ -387,6 +461,7 @@ def test_repeats_and_untested_rows() -> None:
 
 def test_nothing_to_learn() -> None:
     """Equal rows and balanced classes: every left-out row is wrong, and nothing breaks."""
-    model = SVCCV(Cs=CS, probability=True).fit(np.ones((12, 2)), labels(12))
+    with pytest.warns(UserWarning, match="carry no information"):
+        model = SVCCV(Cs=CS, probability=True).fit(np.ones((12, 2)), labels(12))
     assert model.best_score_ == 0.0 and min(CS) == model.C_
     assert model.predict_proba(np.ones((1, 2)))[0] == pytest.approx(0.5, abs=0.2)

@@ -80,6 +80,7 @@ def test_the_one_se_rule_takes_a_smaller_C(data: Any) -> None:
     np.testing.assert_allclose(careful.decision_function(X), values, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:the left-out decision values carry no information")
 @pytest.mark.parametrize("cv", ["loo", 5])
 @pytest.mark.parametrize("grid", [{"Cs": [0.1, 1.0], "lambdas": None}, {"lambdas": 3}])
 def test_weights_count_as_in_the_exact_model(data: Any, cv: Any, grid: dict[str, Any]) -> None:
@@ -256,6 +257,7 @@ def test_groups_and_weights_by_name(data: Any, tmp_path: Path) -> None:
     assert model.feature_names_in_.tolist() == list("abcd")
 
 
+@pytest.mark.filterwarnings("ignore:the left-out decision values carry no information")
 @pytest.mark.parametrize("cv", [3, "loo", ShuffleSplit(2, random_state=0), "pairs"])
 def test_rows_of_weight_zero_are_absent_wherever_rows_come_from(
     data: Any, cv: Any, tmp_path: Path

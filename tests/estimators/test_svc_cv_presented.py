@@ -50,7 +50,7 @@ def test_the_overview_agrees_with_the_attributes(binary: SVCCV, iris: SVCCV) -> 
 
 
 def test_the_summary_and_its_warnings(binary: SVCCV, iris: SVCCV) -> None:
-    text = binary.summary()
+    text = " ".join(binary.summary().split())
     assert text.startswith("Leave-one-out over 3 values of C and 3 of gamma, 40 folds")
     assert f"C={binary.C_:.4g} (lambda={binary.lambda_:.4g}, gamma={binary.gamma_:.4g})" in text
     assert "3 classes (one against one)" in iris.summary()

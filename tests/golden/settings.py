@@ -271,8 +271,19 @@ def exact_loo_no_intercept() -> Record:
 
 
 @setting
+def exact_loo_papers_grid() -> Record:
+    return of_result(exactcv.cross_validate(*mixture(40), lambdas=50))
+
+
+@setting
 def exact_loo_default_grid() -> Record:
     return of_result(exactcv.cross_validate(*mixture(40)))
+
+
+@setting
+def svccv_default_grid() -> Record:
+    """Gamma is tuned too, and the grid grows if it should."""
+    return tuned(mixture(40), cv=4, Cs=None, gamma=None, store_cv_results=False)
 
 
 @setting

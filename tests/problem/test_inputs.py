@@ -208,6 +208,9 @@ def test_weights_multiply() -> None:
     assert weight.tolist() == [0.5, 1.0, 0.0, 4.0]
     balanced = read_weights(None, "balanced", signs, labels)
     np.testing.assert_allclose(balanced, [4 / 6, 4 / 6, 4 / 6, 2.0])
+    # A row of weight w counts as w rows: both classes weigh the same in the end.
+    both = read_weights([1, 2, 0, 9], "balanced", signs, labels)
+    np.testing.assert_allclose(both, [2.0, 4.0, 0.0, 6.0])
 
 
 def test_grids() -> None:

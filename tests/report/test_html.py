@@ -108,7 +108,8 @@ def test_every_part_is_there(page: str, runs: list[exactcv.CVResult]) -> None:
         "exact",
     ):
         assert figure in read.text["b"]
-    assert f"left-out error, ± {best.se[k]:.4f}" in read.text["span"]
+    low, high = best.interval[k]
+    assert f"left-out error, 95% interval {low:.4f} to {high:.4f}" in read.text["span"]
     # Six points, the chosen one and that of the 1-SE rule; eighteen cells and two frames.
     assert read.count("circle", "dot") == 6
     assert read.count("circle", "best") == read.count("circle", "one-se") == 1

@@ -61,8 +61,9 @@ def test_the_summary_says_what_was_chosen_and_how() -> None:
     it = make([0.3, 0.1, 0.2], one_se=(0, 0))
     text = " ".join(report.summary(it).split())
     assert text.startswith("Leave-one-out over 3 grid points, 40 folds, method 'exact'.")
-    assert "least error: 0.1000 +- 0.0100 (4 of 40 wrong) at C=1 (lambda=0.0125, gamma=0.5)" in text
-    assert "1-SE rule: 0.3000 +- 0.0100 (12 of 40 wrong) at C=0.1" in text
+    assert "least error: 0.1000 (4 of 40 wrong; 95% interval 0.0396 to 0.2305) at C=1 (" in text
+    assert "(lambda=0.0125, gamma=0.5)" in text
+    assert "1-SE rule: 0.3000 (12 of 40 wrong; 95% interval 0.1807 to 0.4543) at C=0.1" in text
     assert "certificate: exact: KKT violation at most 1.0e-12" in text
     assert "of 120 fits of a fold at a grid point, 60 (50%) unchanged" in text
     assert "40 (33%) proved by a bound, 20 (17%) solved" in text
@@ -226,3 +227,43 @@ def test_the_table_marks_the_chosen_points() -> None:
     assert [line.split()[-1] for line in table[1:3]] == ["1-SE", "best"]
     long = make(np.linspace(0.5, 0.1, 60), Cs=np.geomspace(0.1, 10, 60))
     assert "of the 60 grid points" in report.curve_table(long)
+
+
+def test_no_error_at_all_is_no_certainty() -> None:
+    it = make([0.0, 0.1, 0.2], se=np.zeros((1, 3)))
+    assert "0.0000 (0 of 40 wrong; 95% interval 0.0000 to 0.0876)" in report.summary(it)
+    assert "0.0000, 0.0876" in report.curve_table(it)
+
+
+def test_rows_that_several_folds_test_count_once() -> None:
+    it = make([0.3, 0.1, 0.2])
+    rows = replace(it.left_out, row=np.arange(40) // 2)
+    wide = replace(it, left_out=rows).interval
+    assert wide[0][0, 1] < it.interval[0][0, 1] and wide[1][0, 1] > it.interval[1][0, 1]
+
+
+@pytest.mark.parametrize(
+    "scoring", ["balanced_accuracy", "roc_auc", "f1", "neg_log_loss", "accuracy"]
+)
+def test_chance_is_said_whatever_the_scoring(scoring: str) -> None:
+    """Labels that have nothing to do with the rows; left-out values even speak against them."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    noise = exactcv.SVCCV(Cs=[1e-4, 1e-3], scoring=scoring).fit(X, y)
+    said = [remark for remark in report.remarks(noise) if remark.kind in ("chance", "majority")]
+    assert len(said) == 1 and "no better than" in said[0].text
+    assert report.no_better_than_chance(overview(noise))
+    learnt = exactcv.SVCCV(Cs=[1.0, 10.0], scoring=scoring).fit(X + 4.0 * y[:, None], y)
+    assert not {"chance", "majority"} & set(kinds(learnt))
+
+
+def test_a_scorer_that_cannot_judge_chance_says_nothing() -> None:
+    def fussy(model: Any, X: Any, y: Any) -> float:
+        found = model.predict(X)
+        if len(np.unique(found)) < 2:
+            raise ValueError("one class only")
+        return float((found == y).mean())
+
+    X, y = exactcv.datasets.make_mixture(30, 3, random_state=0)
+    model = exactcv.SVCCV(Cs=[1.0, 10.0], scoring=fussy).fit(X, y)
+    assert overview(model).chance is None and "chance" not in kinds(model)

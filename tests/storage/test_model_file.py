@@ -18,6 +18,9 @@ from sklearn.model_selection import StratifiedKFold
 import exactcv
 from exactcv.datasets import make_mixture
 from exactcv.storage import arrays
+from exactcv.storage.preparation import fit_preparation
+from exactcv.storage.table import Table
+from exactcv.storage.table_model import TableModel
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +97,17 @@ def test_precomputed_kernels_and_names_of_features(tmp_path: Path) -> None:
     again = exactcv.load_model(exactcv.save_model(named, tmp_path / "m"))
     assert again.feature_names_in_.tolist() == ["a", "b", "c"]
     assert (again.predict(frame) == named.predict(frame)).all()
+
+
+def test_models_of_wide_tables_have_a_short_repr() -> None:
+    rng = np.random.default_rng(0)
+    columns: dict[str, Any] = {f"column {k}": rng.normal(size=12) for k in range(3000)}
+    table = Table("t", 12, columns | {"kind": ["a", "b"] * 6, "y": ["yes", "no", "no"] * 4})
+    made, X = fit_preparation(table, target="y")
+    model = exactcv.SVCCV(Cs=np.geomspace(0.1, 1.0, 200)).fit(X, np.array(["yes", "no", "no"] * 4))
+    found = TableModel(model, made)
+    assert len(repr(found)) < 300 and len(repr(made)) < 300 and len(repr(model)) < 1500
+    assert "'y'" in repr(found) and "3002 features" in repr(found) and "3001 columns" in repr(made)
 
 
 def test_objects_among_the_parameters_are_left_out(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def demo(
     X, y = load_breast_cancer()
     n = len(y)
     say(f"Breast cancer (Wisconsin), standardised: {n} rows, {X.shape[1]} features.")
-    say("Kernel SVM (RBF, median gamma), leave-one-out at 50 values of lambda.\n")
+    say("Kernel SVM (RBF, median gamma), leave-one-out over the default grid of C.\n")
     result = cross_validate(X, y, method=method, output=output, n_jobs=n_jobs, progress=progress)
     say(report.curve_table(result) + "\n")
     say(report.summary(result) + "\n")
@@ -45,7 +45,7 @@ def demo(
     say(f"ordinary refits with scikit-learn: {seconds:10.2f} s  ({seconds / total:.0f} times)")
     say(
         f"The second line is an estimate: {n_timed} of the {n * len(result.Cs)} fits of\n"
-        "SVC(kernel='precomputed') were timed, at lambdas spread over the grid with rows left\n"
+        "SVC(kernel='precomputed') were timed, at C spread over the grid with rows left\n"
         "out at random, and their mean multiplied up; computing the kernel is not counted."
     )
     if out is not None:

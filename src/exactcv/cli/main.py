@@ -67,6 +67,15 @@ def _tell(text: str) -> None:
     click.echo(text, err=True)
 
 
+def _say(text: str) -> None:
+    """Results, with warnings in colour; click leaves colours out where they cannot be shown."""
+    lines, warns = [], False
+    for line in text.split("\n"):
+        warns = line.startswith("warning:") or (warns and line.startswith(" "))
+        lines.append(click.style(line, fg="red") if warns else line)
+    click.echo("\n".join(lines))
+
+
 @click.group(
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -191,7 +200,8 @@ def _wanted(progress: bool | None) -> bool:
     "--Cs",
     "cs",
     metavar="LIST",
-    help="0.1,1,10 or FROM:TO:COUNT (log scale). Default: 1e-3:1e3:25.",
+    help="0.1,1,10 or FROM:TO:COUNT (log scale). Default: 1e-3 to 1e3 over the scale of the "
+    "kernel, and further while the best point is at the edge.",
 )
 @click.option(
     "--lambdas",
@@ -279,7 +289,7 @@ def tune(
         n_jobs=n_jobs,
         memory_limit=memory_limit,
         progress=_wanted(progress),
-        say=click.echo,
+        say=_say,
     )
 
 
@@ -346,10 +356,10 @@ def predict(
 @click.option("--n-jobs", "--jobs", type=int, default=1, show_default=True, help="Threads.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def demo(output: Output, method: str, out: Path | None, n_jobs: int, quiet: bool) -> None:
-    """Leave-one-out over 50 lambdas on a bundled data set, and what refits would cost."""
+    """Leave-one-out over the default grid on a bundled data set, and what refits would cost."""
     from .demo import demo as run
 
-    run(method=method, output=output, n_jobs=n_jobs, progress=not quiet, out=out, say=click.echo)
+    run(method=method, output=output, n_jobs=n_jobs, progress=not quiet, out=out, say=_say)
 
 
 @cli.command("methods", short_help="List the methods and what they support.")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..exceptions import InputError
+from ..problem.intervals import wilson
 from ..storage.atomic import write_text
 from ..storage.model_file import load_model
 from ..storage.readers import read_table
@@ -51,9 +52,10 @@ def predict(
         say(f"{len(predicted)} predictions written to {out}")
     wrong = _wrong(table, made.target, predicted)
     if wrong is not None:
+        low, high = wilson(wrong / len(predicted), len(predicted))
         say(
             f"error on the target {made.target!r} of {table.source}: {wrong / len(predicted):.4f} "
-            f"({wrong} of {len(predicted)} rows wrong)"
+            f"({wrong} of {len(predicted)} rows wrong; 95% interval {low:.4f} to {high:.4f})"
         )
 
 

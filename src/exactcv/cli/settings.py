@@ -9,24 +9,21 @@ from typing import Any, Literal
 import numpy as np
 
 from ..exceptions import InputError
-from ..problem.gamma import GAMMA_RULES
+from ..problem.gamma import DEFAULT_GAMMAS, GAMMA_RULES, around
 from ..types import Approx, KernelName, LossName, Select
 
 __all__ = [
-    "DEFAULT_CS",
     "DEFAULT_LAMBDAS",
     "TuneSettings",
-    "around",
+    "gammas_around",
     "parse_class_weight",
     "parse_grid",
 ]
 
-DEFAULT_CS = "1e-3:1e3:25"
 # With an approximate kernel there are many rows, and what a lambda does to (1/n) sum L + lambda
 # ||f||^2 hardly depends on how many; the same C = 1 / (2 n lambda) would regularise ever less.  It
 # ends where leave-one-out begins to take long and the error has mostly stopped falling.
 DEFAULT_LAMBDAS = "0.1:1e-4:16"
-DEFAULT_GAMMAS = 5
 MOST_POINTS = 10_000
 
 
@@ -104,7 +101,7 @@ class TuneSettings:
         self.grid()
         gammas = self.gamma_grid()
         if isinstance(gammas, int):
-            around(1.0, gammas)
+            gammas_around(1.0, gammas)
         read_scoring(self.scoring)
         if self.approx in ("rff", "nystroem"):
             conflict = self.approx_conflict(self.approx)
@@ -153,7 +150,15 @@ class TuneSettings:
             return {"lambdas": parse_grid("--lambdas", self.lambdas) if count is None else count}
         if self.cs is None and self.approx in ("rff", "nystroem"):
             return {"lambdas": parse_grid("--lambdas", DEFAULT_LAMBDAS)}
-        return {"Cs": parse_grid("--Cs", DEFAULT_CS if self.cs is None else self.cs)}
+        if self.cs is None:
+            return {}  # SVCCV's own default
+        return {"Cs": parse_grid("--Cs", self.cs)}
+
+    @property
+    def default_grid(self) -> bool:
+        """Is everything left to SVCCV: C, and with an exact kernel gamma?"""
+        given = (self.cs, self.lambdas, self.gamma, self.gammas)
+        return all(one is None for one in given) and self.approx not in ("rff", "nystroem")
 
     def gamma_grid(self) -> list[float | str] | int:
         """Gammas that were named, or how many there shall be around the median rule."""
@@ -205,17 +210,11 @@ def parse_grid(option: str, text: str) -> np.ndarray:
     return values
 
 
-def around(gamma: float, count: int) -> list[float]:
-    """``count`` values around gamma, each four times the one before; gamma is among them.
-
-    Examples
-    --------
-    >>> around(1.0, 5), around(1.0, 2)
-    ([0.0625, 0.25, 1.0, 4.0, 16.0], [0.25, 1.0])
-    """
+def gammas_around(gamma: float, count: int) -> list[float]:
+    """``count`` values around gamma, if that is a sensible number."""
     if not 1 <= count <= 100:
         raise InputError(f"--gammas {count}: use a number from 1 to 100")
-    return [gamma * 4.0 ** (k - count // 2) for k in range(count)]
+    return around(gamma, count)
 
 
 def parse_class_weight(text: str | None, labels: list[Any]) -> Any:

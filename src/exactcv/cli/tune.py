@@ -30,7 +30,7 @@ from ..storage.table_model import TableModel
 from ..types import FloatArray
 from . import results
 from .approximation import Choice, choose_kernel
-from .settings import TuneSettings, around, parse_class_weight
+from .settings import TuneSettings, gammas_around, parse_class_weight
 
 __all__ = ["Loaded", "load", "tune"]
 
@@ -260,13 +260,13 @@ def _model(loaded: Loaded, settings: TuneSettings, n_jobs: int, progress: bool) 
 
 
 def _gammas(loaded: Loaded, settings: TuneSettings) -> Any:
+    if settings.default_grid:
+        return None
     wanted = settings.gamma_grid()
     if isinstance(wanted, list):
         return wanted if len(wanted) > 1 else wanted[0]
     if settings.kernel == "linear":
         return "median"
-    if not 1 <= wanted <= 100:
-        around(1.0, wanted)
     X, weight = loaded.X, loaded.weight
     if settings.approx is not None and len(loaded.y) > GAMMA_ROWS:
         # All pairs of distances would take as much memory as the kernel matrix.
@@ -275,7 +275,7 @@ def _gammas(loaded: Loaded, settings: TuneSettings) -> Any:
     X = X.toarray() if sparse.issparse(X) else X
     middle = gamma_value(np.ascontiguousarray(X), Kernel(), weight)
     assert middle is not None
-    return around(middle, wanted)
+    return gammas_around(middle, wanted)
 
 
 def _fit(model: SVCCV, loaded: Loaded, keep: Keep) -> FloatArray | None:
@@ -385,6 +385,7 @@ def _result(model: SVCCV, written: list[str]) -> dict[str, Any]:
         "score": model.best_score_,
         "error": float(it.error[g, l]),
         "se": None if np.isnan(it.se[g, l]) else float(it.se[g, l]),
+        "interval": [float(end[g, l]) for end in it.interval],
         "n_errors": int(it.n_errors[g, l]),
         "n_tested": it.n_tested,
         "approximate_kernel": it.approx,

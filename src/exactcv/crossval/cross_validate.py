@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import wraps
 from time import perf_counter
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -28,9 +29,10 @@ from ..types import (
     Splits,
     Vector,
 )
+from .growth import edge, growth_text
 from .requests import FeatureRequest, Given, KernelRequest, Request
-from .result import CVResult, make_result
-from .run import Plan, run
+from .result import CVResult, make_result, side_by_side
+from .run import AnyTask, Plan, Ran, run
 
 __all__ = ["cross_validate"]
 
@@ -116,7 +118,12 @@ def cross_validate(
         The grid, one or the other.  ``Cs`` holds in every fold, as in scikit-learn.  ``lambdas``
         keeps lambda: a fold that trains on m rows has C = 1 / (2 m lambda), except in
         leave-one-out, where the papers keep n.  n and m count rows, whatever their weights.  An
-        int ``lambdas`` is a number of points, log-uniform from e^6 to e^-6; the default is 50.
+        int ``lambdas`` is a number of points, log-uniform from e^6 to e^-6: the papers' grid is
+        ``lambdas=50``.  The default, without ``approx``, is C from 1e-3 to 1e3 over the scale of
+        the kernel (1 for "rbf" and "laplacian", else the variance of the rows in feature space to
+        the next power of ten); while its best point is at an edge it grows there, by a decade at
+        a time, three at most, which ``grown`` and ``summary()`` say.  With ``approx`` the default
+        is the papers' grid.
     cv : "loo", int, splitter or iterable
         An int is a stratified k-fold, shuffled only if ``random_state`` is given; None is 5.  An
         iterable yields (train, test) row numbers; test sets may overlap or leave rows out.
@@ -124,10 +131,12 @@ def cross_validate(
     groups : array-like of shape (n,), optional
         For splitters that use groups.
     sample_weight : array-like of shape (n,), optional
-        Not negative.  A row of weight 0 takes no part in training but is tested.  Errors are
-        counted unweighted.
+        Not negative.  A row of weight 0 is as good as absent: it takes no part in gamma, folds,
+        training or counting (its left-out values are NaN).  Errors of the others are counted
+        unweighted.
     class_weight : dict or "balanced", optional
-        Multiplies ``sample_weight``.  "balanced" is n / (2 n_class), from all rows, once.
+        Multiplies ``sample_weight``.  "balanced" is n / (2 n_class), from all rows, once, where
+        a row of weight w counts as w rows.
     fit_intercept : bool
     method : str
         See ``exactcv.methods()``.
@@ -224,7 +233,7 @@ def cross_validate(
         request = FeatureRequest.read(given, plan, approx, m, method_options)
 
     facts: dict[str, Any] = {"classes": request.classes, "method": method, "loss": loss}
-    facts["kernel"] = chosen_kernel.label
+    facts |= {"kernel": chosen_kernel.label, "present": request.present}
     try:
         with following(progress) as watch, Workers(n_threads, watch) as workers:
             before = perf_counter()
@@ -232,12 +241,41 @@ def cross_validate(
             facts["kernel_seconds"] = perf_counter() - before
             watch.say(f"method {method!r}, {len(task.grid)} grid points, {len(task.folds)} folds")
             ran = run(task, method, workers)
+            result = make_result(ran, perf_counter() - start, **facts)
+            result = _grown(task, result, method, workers, facts)
     except Interrupted as stop:
-        if stop.partial is not None:
+        if isinstance(stop.partial, Ran):
             stop.partial = make_result(stop.partial, perf_counter() - start, **facts)
         raise
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted before the first fold was solved") from stop
-    n_solutions = len(task.grid) * (len(task.folds) + 1)
-    warn_if_short(ran.certificate, task.grid.Cs, n_solutions, stacklevel=4)
-    return make_result(ran, perf_counter() - start, **facts)
+    n_solutions = len(result.Cs) * (len(task.folds) + 1)
+    warn_if_short(result.certificate, result.Cs, n_solutions, stacklevel=4)
+    return result
+
+
+def _grown(
+    task: AnyTask, result: CVResult, method: str, workers: Workers, facts: dict[str, Any]
+) -> CVResult:
+    """The result on the default grid once that has grown as far as it should."""
+    grid = task.grid
+    while result.error[result.best] > 0:
+        end = edge(1.0 - result.error[None], (0, result.best), axis=1)
+        part = None if end is None else grid.next_decade(end)
+        if end is None or part is None:
+            break
+        start = perf_counter()
+        workers.watch.say(f"the default grid grows to C={part.Cs.min():.4g} .. {part.Cs.max():.4g}")
+        try:
+            ran = run(replace(task, grid=part), method, workers)
+        except KeyboardInterrupt as stop:
+            raise Interrupted(
+                "interrupted while the default grid grew; what it was before is complete, in the "
+                "`partial` of this exception",
+                result,
+            ) from stop
+        more = make_result(ran, perf_counter() - start, **(facts | {"kernel_seconds": 0.0}))
+        grid = grid.with_decade(part, end)
+        both = (result, more) if end == "high" else (more, result)
+        result = side_by_side(both, growth_text(grid))
+    return result

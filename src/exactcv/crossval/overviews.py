@@ -9,6 +9,7 @@ import numpy as np
 from ..judge.ledger import HOW
 from ..report.overview import LeftOutRows, Overview
 from ..tolerances import TIE
+from .growth import growth_text
 
 if TYPE_CHECKING:
     from .result import CVResult
@@ -45,6 +46,7 @@ def of_result(result: CVResult) -> Overview:
         kernel=result.kernel,
         approx=_approximation(result),
         scale_with_fold=result.scale_with_fold,
+        grown=result.grown,
         settled={name: result.stats.get(name, 0) for name in HOW},
         exact=certificate.exact,
         convex=certificate.convex,
@@ -103,6 +105,9 @@ def of_tuned(
         approx=None,
         scale_with_fold=tuning.grid.scale_with_fold,
         score=None if scoring is None else tuned.score,
+        chance=tuned.chance,
+        effective=tuning.effective_tests,
+        grown=growth_text(tuning.grid, tuning.new_gammas or (0, 0)),
         scoring=None if scoring is None else getattr(scoring, "__name__", str(scoring)),
         settled={name: sum(curve.stats[name] for curve in curves) for name in HOW},
         exact=certificate.exact,

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from ..lowrank.open_source import open_source
 from ..lowrank.options import Options
 from ..lowrank.passes.distributed import as_local
+from ..lowrank.rows.kept import keep_rows
 from ..lowrank.task import FeatureProblem, FeatureTask
 from ..problem import inputs
 from ..problem.checks import seed_from
 from ..problem.folds import Folds
-from ..problem.grid import Grid, make_grid
-from ..problem.kernels import Kernel
+from ..problem.grid import Grid, default_grid, make_grid
+from ..problem.kernels import Kernel, kernel_scale
 from ..problem.problem import Task
 from ..runtime.memory import available_memory, parse_bytes
 from ..runtime.threads import Workers
@@ -54,27 +55,36 @@ class Request(Protocol):
     @property
     def classes(self) -> NDArray[Any]: ...
 
+    @property
+    def present(self) -> inputs.Present: ...
+
     def task(self, plan: Plan, workers: Workers) -> tuple[AnyTask, float | None]: ...
 
 
 @dataclass(frozen=True)
 class KernelRequest:
-    """Rows whose kernel matrix fits into memory."""
+    """Rows whose kernel matrix fits into memory; ``data`` are those that count."""
 
     data: inputs.Data
     kernel: Kernel
     folds: Folds
-    grid: Grid
+    grid: Grid | None  # None is the default, which depends on the kernel
+    present: inputs.Present
 
     @classmethod
     def read(cls, given: Given, plan: Plan) -> KernelRequest:
         """Read and check."""
         weights = given.sample_weight, given.class_weight
         data = inputs.read_data(given.X, given.y, given.kernel, *weights, given.memory_limit)
-        grid = make_grid(given.Cs, given.lambdas, len(data.y))
-        folds = inputs.check_folds(given.cv, data, given.groups, given.random_state)
+        present = inputs.Present.of(data.weight, data.y)
+        if not present.all:
+            data = data.part(present.rows, given.kernel.name == "precomputed")
+        grid = None
+        if not (given.Cs is None and given.lambdas is None):
+            grid = make_grid(given.Cs, given.lambdas, len(data.y))
+        folds = inputs.check_folds(given.cv, data, given.groups, given.random_state, present)
         plan.check_folds(folds)
-        return cls(data, given.kernel, folds, grid)
+        return cls(data, given.kernel, folds, grid, present)
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -84,7 +94,10 @@ class KernelRequest:
         """Computes the kernel matrix."""
         data = self.data
         rows = KernelRows.of(data.X, self.kernel, plan, workers)
-        return plan.task(rows, data.y, data.weight, self.folds, self.grid), rows.gamma
+        grid = self.grid
+        if grid is None:
+            grid = default_grid(len(data.y), kernel_scale(data.X, rows.kernel, rows.K))
+        return plan.task(rows, data.y, data.weight, self.folds, grid), rows.gamma
 
 
 @dataclass(frozen=True)
@@ -93,6 +106,7 @@ class FeatureRequest:
 
     ready: FeatureTask
     classes: NDArray[Any]
+    present: inputs.Present
 
     @classmethod
     def read(
@@ -116,18 +130,28 @@ class FeatureRequest:
         weight = inputs.read_weights(sample_weight, given.class_weight, signs, classes)
         stand_in = np.broadcast_to(np.zeros(1), (source.n, 1))  # splitters need only its length
         rows = inputs.Data(stand_in, signs, classes, labels, weight)
+        present = inputs.Present.of(weight, signs)
+        if not present.all:
+            source, rows = keep_rows(source, present.rows), rows.part(present.rows, False)
         ready = FeatureTask(
             problem=FeatureProblem(
-                source, signs, weight, given.kernel, approx, n_components, seed, plan.fit_intercept
+                source,
+                rows.y,
+                rows.weight,
+                given.kernel,
+                approx,
+                n_components,
+                seed,
+                plan.fit_intercept,
             ),
-            folds=inputs.check_folds(given.cv, rows, groups, given.random_state),
+            folds=inputs.check_folds(given.cv, rows, groups, given.random_state, present),
             grid=make_grid(given.Cs, given.lambdas, source.n),
             want_decision=plan.want_decision,
             tol=plan.tol,
             options=chosen,
             budget=_budget(given.memory_limit),
         )
-        return cls(ready, classes)
+        return cls(ready, classes, present)
 
     def task(self, plan: Plan, workers: Workers) -> tuple[FeatureTask, float | None]:
         """The task as it was read; gamma is worked out with the features."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from ..exceptions import MissingExtraError
 from ..judge.certificate import Certificate
 from ..lowrank.entries import Entries
 from ..problem.folds import Folds
+from ..problem.inputs import Present
+from ..problem.intervals import wilson
 from ..problem.targets import Target
 from ..report.overview import Overview
 from ..report.presentation import Presented
@@ -25,7 +28,15 @@ if TYPE_CHECKING:
 
     from ..lowrank.features import FeatureMap
 
-__all__ = ["CVResult", "by_row", "choose", "make_result", "spread_of", "standard_error"]
+__all__ = [
+    "CVResult",
+    "by_row",
+    "choose",
+    "make_result",
+    "side_by_side",
+    "spread_of",
+    "standard_error",
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -43,11 +54,14 @@ class CVResult(Presented):
     se : (L,)
         Standard error of ``error``: the standard deviation of the folds' errors over the square
         root of their number; NaN for a single fold.
+    interval : (L, 2)
+        The 95 percent interval of ``error`` at each grid point, Wilson's; a row that several folds
+        test counts once.  Of the least error it is too good by what the choice has gained.
     n_errors : (L,) int
         Number of wrong pairs.
     decision : (L, n) or None
-        Left-out decision values; the mean if several folds test a row, NaN if none does.  None
-        with ``output="error"``.
+        Left-out decision values; the mean if several folds test a row, NaN if none does (or its
+        weight is 0).  None with ``output="error"``.
     wrong : (L, n) bool
         Is the row on the wrong side: by ``decision``, or else by the majority of the folds that
         test it, a draw being wrong.  False for rows that are never tested.
@@ -92,6 +106,8 @@ class CVResult(Presented):
         With ``approx``: f(x) = feature_map.transform(x) @ weights[l] + intercept[l].
     feature_map : object or None
         With ``approx``: has ``transform``, ``n_components`` and ``gamma``.
+    grown : str
+        How the default grid has grown, in words; empty if it has not.
     """
 
     Cs: FloatArray
@@ -127,6 +143,7 @@ class CVResult(Presented):
     approx: Approx | None = None
     weights: FloatArray | None = None
     feature_map: FeatureMap | None = None
+    grown: str = ""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -136,9 +153,11 @@ class CVResult(Presented):
 
     def __repr__(self) -> str:
         exact = "exact" if self.certificate.exact else "NOT exact"
+        low, high = self.interval[self.best]
         return (
             f"<CVResult: {len(self.Cs)} grid points, {self.n_folds} folds, "
-            f"least error {self.error[self.best]:.4g} at C={self.Cs[self.best]:.4g}, {exact}>"
+            f"least error {self.error[self.best]:.4g} ({low:.4g} to {high:.4g}) at "
+            f"C={self.Cs[self.best]:.4g}, {exact}>"
         )
 
     @cached_property
@@ -147,6 +166,11 @@ class CVResult(Presented):
         return fold_errors(
             self.pair_wrong, np.searchsorted(self.test_fold, np.arange(self.n_folds + 1))
         )
+
+    @property
+    def interval(self) -> FloatArray:
+        """(L, 2): the 95 percent interval of ``error`` (Wilson's, over the rows tested)."""
+        return np.column_stack(wilson(self.error, len(np.unique(self.test_row))))
 
     def _overview(self) -> Overview:
         return of_result(self)
@@ -161,6 +185,7 @@ class CVResult(Presented):
             ) from missing
         columns = ("error", "se", "n_errors", "objective", "intercept", "at_bound")
         table = {"lambda": self.lambdas, "C": self.Cs}
+        table |= {"error_low": self.interval[:, 0], "error_high": self.interval[:, 1]}
         table |= {name: getattr(self, name) for name in columns}
         table |= {"kkt": self.certificate.kkt, "gap": self.certificate.gap}
         return pd.DataFrame(table)
@@ -172,9 +197,13 @@ def make_result(
     *,
     kernel_seconds: float,
     gamma: float | None,
+    present: Present,
     **facts: Any,
 ) -> CVResult:
-    """From pairs to rows and curves; ``facts`` are fields that the run does not know."""
+    """From pairs to rows and curves; ``facts`` are fields that the run does not know.
+
+    The run has seen the rows of positive weight; the result speaks of all rows.
+    """
     task, ledger, certificate = ran.task, ran.ledger, ran.certificate
     folds, Cs, problem = task.folds, task.grid.Cs, task.problem
     wrong, pair_decision = ledger.wrong, ledger.decision if task.want_decision else None
@@ -182,6 +211,11 @@ def make_result(
     error, se = n_errors / wrong.shape[1], standard_error(wrong, folds.offsets)
     best, one_se = choose(Cs, n_errors, error, se, certificate)
     decision, row_wrong = by_row(folds, problem.y, problem.target, pair_decision, wrong)
+    coef, test_row = ledger.coef, folds.pair_rows
+    if not present.all:
+        decision = None if decision is None else present.spread(decision, np.nan)
+        coef = None if coef is None else present.spread(coef, 0.0)
+        row_wrong, test_row = present.spread(row_wrong, False), present.rows[test_row]
     if isinstance(ledger, Entries):
         gamma = ledger.feature_map.gamma
         facts |= {"weights": ledger.weights, "feature_map": ledger.feature_map}
@@ -197,24 +231,65 @@ def make_result(
         best=best,
         one_se=one_se,
         objective=ledger.objective,
-        coef=ledger.coef,
+        coef=coef,
         intercept=ledger.intercept,
         at_bound=ledger.at_bound(),
         certificate=certificate,
         stats=ran.stats | ledger.counts(),
         timings={"kernel": kernel_seconds} | ran.timings | {"total": seconds},
-        test_row=folds.pair_rows,
+        test_row=test_row,
         test_fold=folds.pair_folds,
         pair_decision=pair_decision,
         pair_wrong=wrong,
         n_folds=len(folds),
-        y=problem.y.copy(),
+        y=present.y.copy(),
         gamma=gamma,
         scale_with_fold=task.grid.scale_with_fold,
         leave_one_out=folds.leave_one_out,
         fit_intercept=problem.fit_intercept,
         **facts,
     )
+
+
+_ALONG_THE_GRID = (
+    "Cs", "lambdas", "error", "se", "n_errors", "decision", "wrong", "objective", "coef",
+    "intercept", "at_bound", "pair_decision", "pair_wrong",
+)  # fmt: skip
+
+
+def side_by_side(parts: Sequence[CVResult], grown: str) -> CVResult:
+    """Results that differ in their grids alone, as one of the grids one after the other."""
+    first = parts[0]
+    joined: dict[str, Any] = {
+        name: None
+        if getattr(first, name) is None
+        else np.concatenate([getattr(part, name) for part in parts])
+        for name in _ALONG_THE_GRID
+    }
+    certificate = Certificate.joined([part.certificate for part in parts])
+    best, one_se = choose(
+        joined["Cs"], joined["n_errors"], joined["error"], joined["se"], certificate
+    )
+    return replace(
+        first,
+        **joined,
+        certificate=certificate,
+        best=best,
+        one_se=one_se,
+        stats=_added([part.stats for part in parts]),
+        timings={name: sum(part.timings[name] for part in parts) for name in first.timings},
+        grown=grown,
+    )
+
+
+def _added(counts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Numbers add up; of other things the last stands."""
+    total = dict(counts[0])
+    for more in counts[1:]:
+        for name, value in more.items():
+            adds = isinstance(value, (int, float)) and isinstance(total.get(name, 0), (int, float))
+            total[name] = total.get(name, 0) + value if adds else value
+    return total
 
 
 def choose(

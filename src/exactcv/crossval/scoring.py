@@ -27,16 +27,18 @@ from sklearn.metrics import check_scoring, get_scorer
 from ..exceptions import InputError, InputTypeError
 from ..tolerances import TIE
 from ..types import FloatArray, IntArray
-from .calibration import Sigmoid, couple, fit_sigmoid
-from .one_vs_one import ovo_columns, ovr_columns
+from .calibration import Sigmoid, couple, fit_sigmoid, raise_winners
+from .one_vs_one import ovo_columns, ovr_columns, votes_of
 
 __all__ = [
     "LeftOut",
     "Scorer",
+    "chance_score",
     "fit_sigmoids",
     "jackknife_se",
     "read_scoring",
     "shaped",
+    "warn_if_flat",
     "with_ties",
 ]
 
@@ -203,10 +205,30 @@ def fit_sigmoids(
     """One sigmoid a pair, from the left-out values of the rows of its two classes."""
     sigmoids = []
     first, second = np.triu_indices(n_classes, 1)
+    prior = 1.0 / (n_classes - 1)
     for p, (a, b) in enumerate(zip(first, second, strict=True)):
         mine = (codes == a) | (codes == b)
-        sigmoids.append(fit_sigmoid(decision[mine, p], codes[mine] == b, weight[mine]))
+        sigmoids.append(fit_sigmoid(decision[mine, p], codes[mine] == b, weight[mine], prior))
     return sigmoids
+
+
+def warn_if_flat(sigmoids: list[Sigmoid], classes: NDArray[Any]) -> None:
+    """Say that probabilities do not depend on the row, or hardly."""
+    flat = [p for p, sigmoid in enumerate(sigmoids) if sigmoid.slope == 0.0]
+    if not flat:
+        return
+    where = ""
+    if len(sigmoids) > 1:
+        first, second = np.triu_indices(len(classes), 1)
+        names = [f"{classes[first[p]]} and {classes[second[p]]}" for p in flat[:3]]
+        more = f" and {len(flat) - 3} more pairs" if len(flat) > 3 else ""
+        where = f" between {', '.join(names)}{more}"
+    warnings.warn(
+        f"the left-out decision values{where} carry no information on the class: they are no "
+        "better than chance, so predict_proba gives every row the same probability there",
+        UserWarning,
+        stacklevel=6,
+    )
 
 
 def probabilities(decision: FloatArray, sigmoids: list[Sigmoid], n_classes: int) -> FloatArray:
@@ -214,7 +236,41 @@ def probabilities(decision: FloatArray, sigmoids: list[Sigmoid], n_classes: int)
     pairwise = np.column_stack([s(decision[:, p]) for p, s in enumerate(sigmoids)])
     if n_classes == 2:
         return np.column_stack([1.0 - pairwise[:, 0], pairwise[:, 0]])
-    return couple(pairwise, n_classes)
+    return raise_winners(couple(pairwise, n_classes), votes_of(decision, n_classes))
+
+
+def chance_score(
+    classes: NDArray[Any],
+    codes: IntArray,
+    weight: FloatArray,
+    scorer: Scorer,
+    X: Any,
+    arguments: dict[str, Any],
+) -> float | None:
+    """The best score of predictions that tell nothing: one class, and one value, for every row.
+
+    None if the scorer cannot judge such predictions.
+
+    Examples
+    --------
+    >>> codes = np.array([0, 0, 0, 1])
+    >>> rows = np.zeros((4, 1))
+    >>> chance_score(np.array([0, 1]), codes, np.ones(4), read_scoring("roc_auc"), rows, {})
+    0.5
+    """
+    k = len(classes)
+    same = np.zeros((len(codes), k * (k - 1) // 2))
+    found = []
+    for label in range(k):
+        stand_in = LeftOut(classes, codes, np.full(len(codes), label), same, weight)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of classes that are never predicted
+            try:
+                found.append(stand_in.score_with(scorer, X, arguments))
+            except InputError:
+                return None
+    finite = [score for score in found if np.isfinite(score)]
+    return max(finite, default=None)
 
 
 def jackknife_se(

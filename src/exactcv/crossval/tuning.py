@@ -6,6 +6,7 @@ Left-out errors count by sample weight: a row of weight w is that many rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -15,18 +16,22 @@ from numpy.typing import NDArray
 from ..exceptions import Interrupted
 from ..judge.certificate import Certificate
 from ..problem.folds import Folds
-from ..problem.grid import Grid
+from ..problem.gamma import GAMMA_STEP
+from ..problem.grid import MOST_GROWTH, End, Grid
+from ..problem.intervals import effective_count
 from ..problem.kernels import Kernel, gamma_value, kernel_matrix
 from ..runtime.progress import job
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
+from .growth import edge
 from .one_vs_one import ManyClasses, PairFit, PairResults, cross_validate_pairs
 from .result import spread_of, standard_error
 from .run import KernelRows, Plan
-from .scoring import LeftOut, Scorer, jackknife_se
+from .scoring import LeftOut, Scorer, chance_score, jackknife_se
 
 __all__ = [
     "Curve",
+    "Searched",
     "Store",
     "Tuned",
     "Tuning",
@@ -71,6 +76,8 @@ class Tuning:
     plan : Plan
     store : Store or None
         Where finished curves are kept, so that a run that was cut short can go on.
+    new_gammas : (int, int) or None
+        How many gammas the default grid has gained below and above; None if the user gave gamma.
     """
 
     X: FloatArray
@@ -90,6 +97,7 @@ class Tuning:
     keep_decision: bool = False
     show_progress: bool = False
     store: Store | None = None
+    new_gammas: tuple[int, int] | None = None
 
     @property
     def n_solutions(self) -> int:
@@ -108,11 +116,36 @@ class Tuning:
             raise Interrupted(partial=curves) from stop
         return curves
 
+    def search(self, workers: Workers) -> Searched:
+        """The curves of the whole grid, which, if it is the default one, grows as it should.
+
+        ``Interrupted`` brings what was complete by then, if anything was.
+        """
+        try:
+            done = Searched(self, self.curves(workers))
+        except Interrupted as stop:
+            stop.partial = Searched(self, stop.partial) if stop.partial else None
+            raise
+        number = len(self.kernels)
+        while True:
+            step = done.next_step()
+            if step is None:
+                return done
+            try:
+                with job(self.show_progress, len(step.kernels)) as progress:
+                    found = []
+                    for kernel in step.kernels:
+                        with workers.followed(progress):
+                            one = replace(self, grid=step.grid)
+                            found.append(one._kept_curve(number, kernel, workers))
+                        number += 1
+            except KeyboardInterrupt as stop:
+                raise Interrupted(partial=done) from stop
+            done = done.with_step(step, found)
+
     def choose(self, curves: list[Curve], workers: Workers) -> Tuned:
         """The best point, and by the 1-SE rule another if that is asked for."""
-        short = np.array([curve.certificate.short for curve in curves])
-        score = np.array([curve.score for curve in curves])
-        gammas = np.array([np.nan if c.gamma is None else c.gamma for c in curves])
+        score, short, gammas = _figures(curves)
         se = np.array([c.se for c in curves] if self.scorer.call is None else score * np.nan)
         best = g, l = choose(score, short, self.grid.Cs, gammas)
         if self.select == "1se" and self.scorer.call is not None:
@@ -121,7 +154,7 @@ class Tuning:
         if self.select == "1se" or self.scorer.call is None:
             one_se = g, smallest_within(score[g], short[g], self.grid.Cs, l, se[best])
         at = one_se if self.select == "1se" and one_se is not None else best
-        return Tuned(curves, score, se, gammas, *at, best, one_se)
+        return Tuned(curves, score, se, gammas, *at, best, one_se, self._chance())
 
     def left_out_at(self, curve: Curve, l: int, workers: Workers) -> LeftOut:
         """Left-out labels and values at one grid point, worked out for this point alone."""
@@ -198,6 +231,19 @@ class Tuning:
     def _tested_arguments(self) -> dict[str, Any]:
         return {name: value[self.folds.pair_rows] for name, value in self.score_arguments.items()}
 
+    def _chance(self) -> float | None:
+        rows = self.folds.pair_rows
+        tests = self._tested_rows(), self._tested_arguments()
+        return chance_score(
+            self.classes, self.codes[rows], self.sample_weight[rows], self.scorer, *tests
+        )
+
+    @property
+    def effective_tests(self) -> float | None:
+        """How many rows the tested ones amount to; None if all weigh the same."""
+        weight = self.sample_weight[np.unique(self.folds.pair_rows)]
+        return None if (weight == weight[0]).all() else effective_count(weight)
+
     def _score_se(self, curve: Curve, l: int, workers: Workers) -> float:
         left_out = self.left_out_at(curve, l, workers)
         return jackknife_se(
@@ -207,6 +253,76 @@ class Tuning:
             self._tested_arguments(),
             self.folds.pair_folds,
         )
+
+
+def _figures(curves: list[Curve]) -> tuple[FloatArray, NDArray[np.bool_], FloatArray]:
+    """Scores and which of them are short, (G, L), and the gammas."""
+    short = np.array([curve.certificate.short for curve in curves])
+    score = np.array([curve.score for curve in curves])
+    return score, short, np.array([np.nan if c.gamma is None else c.gamma for c in curves])
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a default grid gains: a decade of C for all kernels, or one kernel for all C."""
+
+    end: End
+    grid: Grid
+    kernels: list[Kernel]
+    of_gamma: bool
+
+
+@dataclass(frozen=True)
+class Searched:
+    """Curves, and what they are curves of."""
+
+    tuning: Tuning
+    curves: list[Curve]
+
+    def next_step(self) -> Step | None:
+        """Where the grid should grow: the best point is at that edge, and beats all the rest."""
+        tuning = self.tuning
+        if tuning.grid.grown is None:
+            return None
+        score, short, gammas = _figures(self.curves)
+        best = choose(score, short, tuning.grid.Cs, gammas)
+        if tuning.scorer.call is None and score[best] >= 1.0:
+            return None
+        end = edge(score, best, axis=1)
+        more = None if end is None else tuning.grid.next_decade(end)
+        if end is not None and more is not None:
+            return Step(end, more, [curve.kernel for curve in self.curves], of_gamma=False)
+        end = edge(score, best, axis=0)
+        if end is None or tuning.new_gammas is None:
+            return None
+        if tuning.new_gammas[end == "high"] >= MOST_GROWTH:
+            return None
+        gamma = gammas[best[0]] * (GAMMA_STEP if end == "high" else 1.0 / GAMMA_STEP)
+        kernel = replace(self.curves[best[0]].kernel, gamma=float(gamma))
+        return Step(end, tuning.grid, [kernel], of_gamma=True)
+
+    def with_step(self, step: Step, found: list[Curve]) -> Searched:
+        """All curves, once those of the step are there."""
+        tuning, high = self.tuning, step.end == "high"
+        if step.of_gamma:
+            assert tuning.new_gammas is not None
+            low_new, high_new = tuning.new_gammas
+            grown = replace(
+                tuning,
+                new_gammas=(low_new, high_new + 1) if high else (low_new + 1, high_new),
+                kernels=_joined(tuning.kernels, step.kernels, high),
+            )
+            return Searched(grown, _joined(self.curves, found, high))
+        grid = tuning.grid.with_decade(step.grid, step.end)
+        curves = [
+            Curve.along_C(_joined([old], [new], high))
+            for old, new in zip(self.curves, found, strict=True)
+        ]
+        return Searched(replace(tuning, grid=grid), curves)
+
+
+def _joined(old: list[Any], new: list[Any], high: bool) -> list[Any]:
+    return [*old, *new] if high else [*new, *old]
 
 
 @dataclass(frozen=True)
@@ -226,6 +342,30 @@ class Curve:
     stats: dict[str, int]
     decision: FloatArray | None  # (L, T, P)
 
+    @classmethod
+    def along_C(cls, parts: Sequence[Curve]) -> Curve:
+        """Curves of one kernel over grids one after the other, as one."""
+        first = parts[0]
+        names = ["error", "se", "n_errors", "labels", "score", "at_bound"]
+        names += [] if first.decision is None else ["decision"]
+        together: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in names
+        }
+        fits = tuple(
+            replace(
+                pair[0],
+                coef=np.concatenate([fit.coef for fit in pair]),
+                intercept=np.concatenate([fit.intercept for fit in pair]),
+            )
+            for pair in zip(*(part.fits for part in parts), strict=True)
+        )
+        stats = {
+            name: sum(part.stats.get(name, 0) for part in parts)
+            for name in dict.fromkeys(name for part in parts for name in part.stats)
+        }
+        certificate = Certificate.joined([part.certificate for part in parts])
+        return replace(first, fits=fits, stats=stats, certificate=certificate, **together)
+
 
 @dataclass(frozen=True)
 class Tuned:
@@ -239,6 +379,7 @@ class Tuned:
     point: int
     best: tuple[int, int]
     one_se: tuple[int, int] | None  # None if the standard error of the score was not asked for
+    chance: float | None  # the score of predictions that tell nothing, if it has one
 
     @property
     def chosen(self) -> Curve:

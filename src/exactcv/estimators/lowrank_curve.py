@@ -28,9 +28,10 @@ from ..problem import inputs
 from ..problem.checks import seed_from
 from ..problem.folds import Folds
 from ..problem.grid import make_grid
+from ..problem.intervals import effective_count
 from ..report.overview import LeftOutRows, Overview
 from ..runtime.progress import Progress
-from ..types import FloatArray, Output
+from ..types import FloatArray, IntArray, Output
 
 if TYPE_CHECKING:
     from .svc_cv import SVCCV
@@ -84,6 +85,12 @@ class Rows:
     def uneven(self) -> bool:
         """Do some rows count more than others?"""
         return self.weight is not None and not (self.weight == self.weight[0]).all()
+
+    def effective_tests(self, tested: IntArray) -> float | None:
+        """How many rows the tested ones amount to; None if all weigh the same."""
+        if self.weight is None or not self.uneven:
+            return None
+        return effective_count(self.weight[np.unique(tested)])
 
 
 def _local(source: RowSource, given: Any) -> Any:
@@ -177,6 +184,7 @@ def curve(model: SVCCV, rows: Rows, gamma: Any, progress: bool | Progress) -> Ap
         chosen=(0, point),
         left_out=_left_out(result, rows, point),
         n_rows=rows.n,
+        effective=rows.effective_tests(result.test_row),
         timings={},
     )
     assert result.weights is not None and result.feature_map is not None
@@ -258,7 +266,7 @@ def _run(
         **grid,
         cv=rows.cv,
         sample_weight=rows.weight,
-        class_weight=_class_weight(model, rows),
+        class_weight=model.class_weight,
         fit_intercept=model.fit_intercept,
         output=output,
         n_jobs=model.n_jobs,
@@ -269,16 +277,6 @@ def _run(
         n_components=model.n_components,
         memory_limit=model.memory_limit,
     )
-
-
-def _class_weight(model: SVCCV, rows: Rows) -> Any:
-    """ "balanced" by weight, as in ``SVCCV``; ``cross_validate`` would count rows."""
-    if not (isinstance(model.class_weight, str) and rows.uneven and rows.weight is not None):
-        return model.class_weight
-    _, classes, codes = inputs.encode_labels(rows.y, len(rows.weight))
-    counts = np.bincount(codes, weights=rows.weight)
-    factors = inputs.class_factors(model.class_weight, counts, classes)
-    return dict(zip(classes.tolist(), factors.tolist(), strict=True))
 
 
 def _error_and_se(result: CVResult, rows: Rows) -> tuple[FloatArray, FloatArray]:

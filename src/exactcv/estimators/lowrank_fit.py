@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from ..crossval.scoring import fit_sigmoids
+from ..crossval.scoring import fit_sigmoids, warn_if_flat
 from ..crossval.tuning import Store, choose
 from ..exceptions import InputError, Interrupted, UnsupportedError
 from ..judge.certificate import Certificate
@@ -148,6 +148,7 @@ def _best(
         if model.probability:
             truth = shown.left_out.truth
             attributes["_sigmoids"] = fit_sigmoids(values, truth, 2, weight)
+            warn_if_flat(attributes["_sigmoids"], shown.classes)
     attributes["_shown"] = shown
     return attributes | _results(model, curves, shown), values
 

@@ -63,7 +63,8 @@ class SmoothSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
         the cheaper of the two, or none: every Newton step factorises afresh.  All give the same
         solution.
     class_weight : dict or "balanced", optional
-        Multiplies the sample weights.
+        Multiplies the sample weights.  "balanced" is n / (2 n_class), where a row of weight w
+        counts as w rows, as everywhere here.
     fit_intercept : bool
 
     Attributes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,16 +33,18 @@ from ..crossval.scoring import (
     probabilities,
     read_scoring,
     shaped,
+    warn_if_flat,
     warn_of_weights,
 )
-from ..crossval.tuning import Curve, Store, Tuned, Tuning, count_by_weight
+from ..crossval.tuning import Searched, Store, Tuned, Tuning, count_by_weight
 from ..exceptions import InputError, InputTypeError, Interrupted
 from ..judge.certificate import Certificate, warn_if_short
 from ..lowrank.features import FeatureMap
 from ..problem import checks, inputs
-from ..problem.folds import Folds, make_folds
-from ..problem.grid import make_grid
-from ..problem.kernels import Kernel, kernel_between
+from ..problem.folds import Folds, folds_among
+from ..problem.gamma import around
+from ..problem.grid import Grid, default_grid, make_grid
+from ..problem.kernels import Kernel, gamma_value, kernel_between, kernel_scale
 from ..report.overview import LeftOutRows, Overview
 from ..report.presentation import Presented
 from ..runtime.memory import check_memory
@@ -70,7 +71,7 @@ from ..types import (
 )
 from .cv_table import cv_table
 from .sv_layout import layout, pair_decisions
-from .typed import TypedClassifier, available_if
+from .typed import TypedClassifier, offered_if
 
 __all__ = ["SVCCV", "Keep", "fit_svc"]
 
@@ -104,10 +105,14 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
     Cs, lambdas : array-like or float, optional
         The grid, one or the other, as in ``exactcv.cross_validate``: C = 1 / (2 n lambda), where n
         counts the rows of all classes, each by its sample weight.  One C serves all pairs of
-        classes.  The default is 50 lambdas from e^6 to e^-6.
+        classes.  The default is that of ``cross_validate``, C from 1e-3 to 1e3 over the scale of
+        the kernel; while its best point is at an edge it grows there, in C and in gamma, three
+        times at most at each end, as ``summary()`` says.  The papers' grid is ``lambdas=50``.
     kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"} or callable
-    gamma : float, "median", "scale", "auto", or a list of these
-        A list is a grid.  The rules are worked out once, from all rows.
+    gamma : float, "median", "scale", "auto", or a list of these, optional
+        A list is a grid.  The rules are worked out once, from all rows.  The default is "median"
+        if ``Cs`` or ``lambdas`` are given; else it is tuned too, over five values around the
+        median rule, each four times the one before.
     degree, coef0 : int, float
         For "poly" and "sigmoid".
     loss : {"hinge", "squared_hinge", "logistic", "squared"}
@@ -128,7 +133,9 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
     fit_intercept : bool
     probability : bool
         Offer ``predict_proba``: sigmoids fitted to the exact left-out decision values at the chosen
-        point, coupled if there are several classes.  It may disagree with ``predict`` near 1/2.
+        point, coupled if there are several classes.  Of two classes it may disagree with
+        ``predict`` near 1/2; of several, a class that wins all its pairs is the most probable one.
+        Values that tell nothing give every row the same probability, with a warning.
     decision_function_shape : {"ovr", "ovo"}
         As in ``SVC``; with two classes there is one value a row.
     method : str
@@ -168,6 +175,8 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         ``kkt`` and ``gap`` follow ``cv_results_``: the worst over folds and pairs.
     classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_ :
         As in ``SVC``.
+    coef_ : ndarray of shape (pairs, p)
+        As in ``SVC``; only with ``kernel="linear"``.
     weights_, feature_map_ :
         With ``approx``, instead of support vectors:
         ``f(x) = feature_map_.transform(x) @ weights_ + intercept_``.
@@ -219,7 +228,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         Cs: GridValues | None = None,
         lambdas: GridValues | None = None,
         kernel: KernelName | KernelFunction = "rbf",
-        gamma: float | GammaRule | Sequence[float | GammaRule] | HasShape = "median",
+        gamma: float | GammaRule | Sequence[float | GammaRule] | HasShape | None = None,
         degree: int = 3,
         coef0: float = 0.0,
         loss: LossName = "hinge",
@@ -307,23 +316,25 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         split_with, score_with = self._route(sample_weight, groups, params, scorer)
         tuning = self._prepare(X, y, weight, used, scorer, plan, split_with, score_with, keep.store)
         n_threads = checks.check_n_threads(self.n_jobs)
-        finish = partial(self._finish, tuning, X, used, keep.values)
+        finish = partial(self._finish, X, used, keep.values)
         try:
             with Workers(n_threads) as workers:
-                values = finish(tuning.curves(workers), workers, start)
+                searched = tuning.search(workers)
+                values = finish(searched, workers, start)
         except Interrupted as stop:
-            if not stop.partial:
+            if stop.partial is None:
                 raise Interrupted("interrupted before the first gamma was done") from stop
             with Workers(n_threads) as workers:  # the others were told to stop
                 finish(stop.partial, workers, start)
+            n_done, n_all = len(stop.partial.curves), len(stop.partial.tuning.kernels)
+            more = ", while the default grid grew" if n_done == n_all else ""
             raise Interrupted(
-                f"interrupted with {len(stop.partial)} of {len(tuning.kernels)} gammas done; the "
-                "estimator is fitted to the best of them, and is the `partial` of this exception",
+                f"interrupted with {n_done} of {n_all} gammas done{more}; the estimator is fitted "
+                "to the best of them, and is the `partial` of this exception",
                 self,
             ) from stop
-        warn_if_short(
-            self.certificate_, self.cv_results_["param_C"], tuning.n_solutions, stacklevel=5
-        )
+        n_solutions = searched.tuning.n_solutions
+        warn_if_short(self.certificate_, self.cv_results_["param_C"], n_solutions, stacklevel=5)
         return values
 
     def _fit_approximately(
@@ -354,16 +365,16 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
 
     def _finish(
         self,
-        tuning: Tuning,
         X: Any,
         keep: NDArray[np.intp],
         want_values: bool,
-        curves: list[Curve],
+        searched: Searched,
         workers: Workers,
         start: float,
     ) -> FloatArray | None:
         """Choose among the curves and keep what belongs to the choice."""
-        tuned = tuning.choose(curves, workers)
+        tuning = searched.tuning
+        tuned = tuning.choose(searched.curves, workers)
         if np.isnan(tuned.score).all():
             raise InputError(f"scoring={self.scoring!r} is NaN at every grid point")
         self._keep_results(tuning, tuned, keep, X.shape[0])
@@ -379,6 +390,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
                 self._sigmoids = fit_sigmoids(
                     values, left_out.codes, len(self.classes_), left_out.weight
                 )
+                warn_if_flat(self._sigmoids, self.classes_)
         rows = tuning.folds.pair_rows
         self._shown = of_tuned(
             tuning,
@@ -485,14 +497,15 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         counts = np.bincount(codes, weights=used)
         factors = inputs.class_factors(self.class_weight, counts, self.classes_)
         in_training = inputs.times_class_weight(used, factors, codes, self.classes_)
-        grid = make_grid(self.Cs, self.lambdas, float(used.sum()))
         rows = X[keep][:, keep] if self.kernel == "precomputed" else X[keep]
+        dense = np.ascontiguousarray(_dense(rows))
+        grid, kernels, new_gammas = self._grid(dense, used)
         split_with = {name: _rows_of(value, keep, n) for name, value in split_with.items()}
         folds = self._folds(rows, labels, keep, n, split_with)
         folds = inputs.check_training_parts(folds, codes, self.classes_, in_training)
         plan.check_folds(folds)
         return Tuning(
-            X=np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows),
+            X=dense,
             shown=rows,
             codes=codes,
             classes=self.classes_,
@@ -500,7 +513,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             weight=in_training,
             folds=count_by_weight(folds, grid, used),
             grid=grid,
-            kernels=self._kernels(),
+            kernels=kernels,
             scorer=scorer,
             score_arguments={k: _rows_of(v, keep, n) for k, v in score_with.items()},
             select=self.select,
@@ -509,11 +522,30 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             keep_decision=self.store_cv_results,
             show_progress=bool(self.verbose),
             store=store,
+            new_gammas=new_gammas,
         )
+
+    def _grid(
+        self, X: FloatArray, weight: FloatArray
+    ) -> tuple[Grid, list[Kernel], tuple[int, int] | None]:
+        """C, the kernels, and whether gammas may be added: (0, 0), or None if not."""
+        kernels = self._kernels()
+        n = float(weight.sum())
+        if not (self.Cs is None and self.lambdas is None):
+            return make_grid(self.Cs, self.lambdas, n), kernels, None
+        grid = default_grid(n, kernel_scale(X, kernels[len(kernels) // 2]))
+        # (gamma x'y)^degree: there gamma does no more than C.
+        idle = self.kernel == "poly" and self.coef0 == 0
+        if self.gamma is not None or idle or not kernels[0].uses_gamma:
+            return grid, kernels, None
+        even = (weight == weight[0]).all()
+        middle = gamma_value(X, kernels[0], None if even else weight)
+        assert middle is not None
+        return grid, [replace(kernels[0], gamma=gamma) for gamma in around(middle)], (0, 0)
 
     def _kernels(self) -> list[Kernel]:
         """One kernel for each gamma."""
-        gammas: Any = self.gamma
+        gammas: Any = "median" if self.gamma is None else self.gamma
         if not isinstance(gammas, (list, tuple, np.ndarray)):
             gammas = [gammas]
         if len(gammas) == 0:
@@ -533,14 +565,9 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         split_with: dict[str, Any],
     ) -> Folds:
         """Folds of the rows that count; row numbers that the user gave are renumbered."""
-        cv = self.cv
-        is_pairs = not (
-            cv is None or isinstance(cv, (str, numbers.Integral)) or hasattr(cv, "split")
-        )
-        if len(keep) < n and is_pairs:
-            return _without(make_folds(cv, None, np.zeros(n)), keep)
         groups = split_with.pop("groups", None)
-        return make_folds(cv, X, labels, groups, self.random_state, **split_with)
+        among = keep, n, self.cv, X, labels
+        return folds_among(*among, groups, self.random_state, **split_with)
 
     # ---- what is kept -------------------------------------------------------------------------
 
@@ -627,6 +654,25 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             X, vectors = _dense(X), _dense(vectors)
         return kernel_between(X, vectors, kernel)
 
+    @property
+    def coef_(self) -> FloatArray:
+        """Weights of the features, one row a pair of classes; only with ``kernel="linear"``.
+
+        Signs are those of ``SVC``: ``X @ coef_.T + intercept_`` is the decision function, with
+        several classes that of ``decision_function_shape="ovo"``.
+        """
+        if self.kernel != "linear":
+            raise AttributeError(
+                f"coef_ exists only with kernel='linear', not with {self.kernel!r}: other kernels "
+                "have no weight for each feature"
+            )
+        check_is_fitted(self)
+        if hasattr(self, "weights_"):
+            raise AttributeError("with approx there is no coef_: weights_ belong to feature_map_")
+        along = _dense(self.support_vectors_).T
+        pairs = pair_decisions(along, self.dual_coef_, self.n_support_, np.zeros(1)).T
+        return pairs if len(self.classes_) == 2 else -pairs
+
     def decision_function(self, X: Matrix | FilePath) -> FloatArray:
         """Two classes: f(x), positive for ``classes_[1]``.  More: see ``decision_function_shape``.
 
@@ -641,13 +687,13 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         votes = votes_of(self._pair_decisions(X), len(self.classes_))
         return self.classes_[most_votes(votes)]
 
-    @available_if(lambda self: _has_probability(self))
+    @offered_if(lambda self: _check_probability(self))
     def predict_proba(self, X: Matrix | FilePath) -> FloatArray:
         """Probabilities of the classes, from sigmoids fitted to left-out decision values."""
         values = self._pair_decisions(X)
         return probabilities(values, self._sigmoids, len(self.classes_))
 
-    @available_if(lambda self: _has_probability(self))
+    @offered_if(lambda self: _check_probability(self))
     def predict_log_proba(self, X: Matrix | FilePath) -> FloatArray:
         """Logarithms of ``predict_proba``."""
         with np.errstate(divide="ignore"):
@@ -698,12 +744,18 @@ _OF_A_KERNEL = ("support_", "support_vectors_", "n_support_", "dual_coef_")
 _NO_REQUESTS = get_routing_for_object(None)
 
 
-def _has_probability(model: SVCCV) -> bool:
+def _check_probability(model: SVCCV) -> None:
     if not model.probability:
-        raise AttributeError("predict_proba needs probability=True")
+        raise AttributeError(
+            "this SVCCV has no predict_proba, since it was made with probability=False: use "
+            "SVCCV(probability=True) or set_params(probability=True), and fit (command line: "
+            "exactcv tune --probability)"
+        )
     if hasattr(model, "classes_") and not hasattr(model, "_sigmoids"):
-        raise AttributeError("probability was set after fit; fit again")
-    return True
+        raise AttributeError(
+            "this SVCCV has no predict_proba yet, since probability=True was set after it was "
+            "fitted: fit it again"
+        )
 
 
 def _routing_enabled() -> bool:
@@ -720,18 +772,3 @@ def _rows_of(values: Any, keep: NDArray[np.intp], n: int) -> Any:
 
 def _dense(X: Any) -> FloatArray:
     return np.asarray(X.toarray() if sparse.issparse(X) else X)
-
-
-def _without(folds: Folds, keep: NDArray[np.intp]) -> Folds:
-    """The folds of the rows ``keep``, renumbered; those that test none of them are dropped."""
-    place = np.full(folds.n, -1, dtype=np.intp)
-    place[keep] = np.arange(len(keep))
-    left_out, test = [], []
-    for out, rows in zip(folds.left_out, folds.test, strict=True):
-        new = place[rows]
-        if (new >= 0).any():
-            left_out.append(place[out][place[out] >= 0])
-            test.append(new[new >= 0])
-    if not test:
-        raise InputError("no fold of cv tests a row with positive weight")
-    return Folds(len(keep), tuple(left_out), tuple(test))

@@ -18,7 +18,7 @@ from ..types import BoolArray, IntArray
 if TYPE_CHECKING:
     from sklearn.model_selection import StratifiedKFold
 
-__all__ = ["Folds", "leave_one_out_folds", "make_folds"]
+__all__ = ["Folds", "folds_among", "leave_one_out_folds", "make_folds"]
 
 
 @dataclass(frozen=True)
@@ -178,6 +178,49 @@ def make_folds(
     if not isinstance(cv, Iterable):
         raise InputTypeError(f"cv has type {type(cv).__name__}; {_VALID_CV}")
     return _collect(cv, n)
+
+
+def folds_among(
+    keep: IntArray,
+    n: int,
+    cv: Any,
+    X: Any,
+    y: NDArray[Any],
+    groups: Any = None,
+    random_state: Any = None,
+    **more: Any,
+) -> Folds:
+    """Folds of the rows ``keep`` of n, as if the others had never been there.
+
+    X, y, groups and the like are those of the rows ``keep``; row numbers that the user gave count
+    all n rows, and are renumbered.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairs = [([0, 1, 2], [3]), ([0, 2, 3], [1])]
+    >>> folds_among(np.array([0, 2, 3]), 4, pairs, None, np.array([0, 1, 1])).test
+    (array([2]),)
+    """
+    is_pairs = not (cv is None or isinstance(cv, (str, numbers.Integral)) or hasattr(cv, "split"))
+    if len(keep) < n and is_pairs:
+        return _renumbered(make_folds(cv, None, np.zeros(n)), keep)
+    return make_folds(cv, X, y, groups, random_state, **more)
+
+
+def _renumbered(folds: Folds, keep: IntArray) -> Folds:
+    """The folds of the rows ``keep``; those that test none of them are dropped."""
+    place = np.full(folds.n, -1, dtype=np.intp)
+    place[keep] = np.arange(len(keep))
+    left_out, test = [], []
+    for out, rows in zip(folds.left_out, folds.test, strict=True):
+        new = place[rows]
+        if (new >= 0).any():
+            left_out.append(place[out][place[out] >= 0])
+            test.append(new[new >= 0])
+    if not test:
+        raise InputError("no fold of cv tests a row with positive weight")
+    return Folds(len(keep), tuple(left_out), tuple(test))
 
 
 _VALID_CV = (

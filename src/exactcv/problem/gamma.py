@@ -12,9 +12,30 @@ import numpy as np
 from ..types import FloatArray, GammaRule
 from .tiles import fill, squared_distances, tiles
 
-__all__ = ["GAMMA_RULES", "all_differ", "gamma_by_rule", "median_distance", "median_gamma"]
+__all__ = [
+    "DEFAULT_GAMMAS",
+    "GAMMA_RULES",
+    "all_differ",
+    "around",
+    "gamma_by_rule",
+    "median_distance",
+    "median_gamma",
+]
 
 GAMMA_RULES = get_args(GammaRule)
+DEFAULT_GAMMAS = 5  # around the median rule, where gamma is tuned and none is given
+GAMMA_STEP = 4.0
+
+
+def around(gamma: float, count: int = DEFAULT_GAMMAS) -> list[float]:
+    """``count`` values around gamma, each four times the one before; gamma is among them.
+
+    Examples
+    --------
+    >>> around(1.0), around(1.0, 2)
+    ([0.0625, 0.25, 1.0, 4.0, 16.0], [0.25, 1.0])
+    """
+    return [gamma * GAMMA_STEP ** (k - count // 2) for k in range(count)]
 
 
 def gamma_by_rule(

@@ -1,10 +1,18 @@
-"""The grid of C or lambda, in the user's order, and how it carries over to a fold."""
+"""The grid of C or lambda, in the user's order, and how it carries over to a fold.
+
+Who gives none gets the *default grid*: C from 1e-3 to 1e3 over the scale of the kernel, and, where
+gamma is tuned too, five gammas around the median rule, each four times the one before.  The scale
+is the variance of the rows in feature space (the mean of the diagonal of K less that of all its
+entries), to the next power of ten; kernels with k(x, x) = 1 have 1.  While the best point is at an
+edge the grid grows there, by a decade of C or by one gamma, three times at most at each end.  On
+real data that is enough (benchmarks/results/default_grid.md).
+"""
 
 from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -13,11 +21,16 @@ from ..types import FloatArray, IntArray
 from .checks import LEAST, finite_numbers
 from .folds import Folds
 
-__all__ = ["Grid", "make_grid"]
+__all__ = ["MOST_GROWTH", "End", "Grid", "default_grid", "make_grid"]
 
-DEFAULT_GRID_SIZE = 50
+DECADES = (-3, 3)  # of the default grid
+PER_DECADE = 4
+MOST_GROWTH = 3  # decades of C, and gammas, that the default grid gains at each end
+PAPERS_GRID_SIZE = 50
 MOST_GRID_POINTS = 10_000
 _GRID_ENDS = (6.0, -6.0)  # lambda from e^6 to e^-6, as in the papers
+
+End: TypeAlias = Literal["low", "high"]
 
 
 @dataclass(frozen=True)
@@ -26,17 +39,43 @@ class Grid:
 
     ``scale_with_fold`` is set when the user gave lambdas: a fold with n_train rows then has
     C = 1 / (2 n_train lambda), except in leave-one-out, where the papers keep 1 / n.
+
+    ``grown`` counts the decades that the default grid has gained below and above; None if the grid
+    is the user's own, which stays as it is.
     """
 
     Cs: FloatArray
     lambdas: FloatArray
     scale_with_fold: bool
+    grown: tuple[int, int] | None = None
 
     def __len__(self) -> int:
         return int(self.Cs.shape[0])
 
     def part(self, points: IntArray) -> Grid:
         return replace(self, Cs=self.Cs[points], lambdas=self.lambdas[points])
+
+    def next_decade(self, end: End) -> Grid | None:
+        """The points that a default grid gains at one end; None if it may gain no more."""
+        if self.grown is None or self.grown[end == "high"] >= MOST_GROWTH:
+            return None
+        edge = self.Cs[-1] if end == "high" else self.Cs[0]
+        steps = np.arange(1, PER_DECADE + 1) if end == "high" else np.arange(-PER_DECADE, 0)
+        Cs = _rounded(edge * 10.0 ** (steps / PER_DECADE))
+        per_C = self.lambdas[0] * self.Cs[0]
+        return replace(self, Cs=Cs, lambdas=per_C / Cs)
+
+    def with_decade(self, part: Grid, end: End) -> Grid:
+        """A default grid together with what `next_decade` gave."""
+        assert self.grown is not None
+        low, high = self.grown
+        first, last = (self, part) if end == "high" else (part, self)
+        return replace(
+            self,
+            Cs=np.concatenate([first.Cs, last.Cs]),
+            lambdas=np.concatenate([first.lambdas, last.lambdas]),
+            grown=(low, high + 1) if end == "high" else (low + 1, high),
+        )
 
     def for_fold(self, folds: Folds, fold: int) -> FloatArray:
         """C along the grid for the problem of one fold: lambda keeps its value, or C does."""
@@ -45,8 +84,27 @@ class Grid:
         return self.Cs * folds.ratio(fold)
 
 
+def default_grid(n: float, scale: float = 1.0) -> Grid:
+    """C from 1e-3 to 1e3 over the scale of the kernel; it may grow.
+
+    Examples
+    --------
+    >>> default_grid(10, scale=20.0).Cs[[0, 4, -1]]
+    array([1.e-04, 1.e-03, 1.e+02])
+    """
+    power = round(np.log10(scale)) if 0.0 < scale < np.inf else 0
+    count = (DECADES[1] - DECADES[0]) * PER_DECADE + 1
+    Cs = _rounded(10.0 ** (np.linspace(*DECADES, count) - power))
+    return Grid(Cs=Cs, lambdas=_inverse(Cs, n, "Cs"), scale_with_fold=False, grown=(0, 0))
+
+
+def _rounded(values: FloatArray) -> FloatArray:
+    """So that decades are what they look like."""
+    return np.array([float(f"{value:.12g}") for value in values])
+
+
 def make_grid(Cs: Any, lambdas: Any, n: float) -> Grid:
-    """The grid from ``Cs`` or ``lambdas``; C = 1 / (2 n lambda).
+    """The grid from ``Cs`` or ``lambdas``, or else the papers'; C = 1 / (2 n lambda).
 
     Examples
     --------
@@ -59,7 +117,7 @@ def make_grid(Cs: Any, lambdas: Any, n: float) -> Grid:
         values = _grid_values(Cs, "Cs")
         return Grid(Cs=values, lambdas=_inverse(values, n, "Cs"), scale_with_fold=False)
     if lambdas is None:
-        lambdas = DEFAULT_GRID_SIZE
+        lambdas = PAPERS_GRID_SIZE
     if isinstance(lambdas, numbers.Integral) and not isinstance(lambdas, bool):
         if int(lambdas) > MOST_GRID_POINTS:
             raise InputError(f"lambdas={lambdas} asks for more than {MOST_GRID_POINTS} grid points")

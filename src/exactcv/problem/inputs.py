@@ -10,7 +10,7 @@ import numbers
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,13 @@ from ..exceptions import InputError, InputTypeError, UnsupportedError
 from ..runtime.memory import check_memory
 from ..types import FloatArray, IntArray
 from .checks import LEAST, check_choice, check_positive, check_seed, finite_numbers, real
-from .folds import Folds, make_folds
+from .folds import Folds, folds_among
 from .gamma import GAMMA_RULES
 from .kernels import KERNELS, Kernel
 
 __all__ = [
     "Data",
+    "Present",
     "check_approx",
     "check_folds",
     "check_kernel",
@@ -54,6 +55,46 @@ class Data:
     classes: NDArray[Any]
     labels: NDArray[Any]  # the user's own, for splitters
     weight: FloatArray
+
+    def part(self, rows: IntArray, precomputed: bool) -> Data:
+        """Some of the rows."""
+        X = self.X[np.ix_(rows, rows)] if precomputed else self.X[rows]
+        return replace(
+            self, X=X, y=self.y[rows], labels=self.labels[rows], weight=self.weight[rows]
+        )
+
+
+@dataclass(frozen=True)
+class Present:
+    """The rows that count: those of positive weight; the others are as good as absent.
+
+    ``rows`` are their numbers, ``y`` the labels +-1 of all n rows.
+    """
+
+    rows: IntArray
+    y: FloatArray
+
+    @classmethod
+    def of(cls, weight: FloatArray, y: FloatArray) -> Present:
+        return cls(np.flatnonzero(weight > 0).astype(np.intp), y)
+
+    @classmethod
+    def all_of(cls, y: FloatArray) -> Present:
+        return cls(np.arange(len(y), dtype=np.intp), y)
+
+    @property
+    def n(self) -> int:
+        return len(self.y)
+
+    @property
+    def all(self) -> bool:
+        return len(self.rows) == self.n
+
+    def spread(self, values: NDArray[Any], absent: Any) -> NDArray[Any]:
+        """Values of the rows that count, the last axis, among those of all rows."""
+        wide = np.full((*values.shape[:-1], self.n), absent, dtype=values.dtype)
+        wide[..., self.rows] = values
+        return wide
 
 
 def read_data(
@@ -209,12 +250,13 @@ def read_weights(
 ) -> FloatArray:
     """Row weights: ``sample_weight`` times the weight of the row's class.
 
-    ``class_weight="balanced"`` gives each class n / (2 n_class), with counts over all rows, once;
-    as in scikit-learn ``sample_weight`` plays no part in it.
+    ``class_weight="balanced"`` gives each class n / (2 n_class), with counts over all rows, once; a
+    row of weight w counts as w rows, so that both classes weigh the same in the end.
     """
     codes = (signs > 0).astype(np.intp)
     weight = read_sample_weight(sample_weight, len(signs))
-    factors = class_factors(class_weight, np.bincount(codes, minlength=2), classes)
+    counts = np.bincount(codes, weights=weight, minlength=2)
+    factors = class_factors(class_weight, counts, classes)
     return times_class_weight(weight, factors, codes, classes)
 
 
@@ -242,7 +284,8 @@ def class_factors(class_weight: Any, counts: Any, classes: NDArray[Any]) -> Floa
         return np.ones(len(classes))
     if isinstance(class_weight, str):
         check_choice("class_weight", class_weight, ("balanced",), "or a dict from label to weight")
-        balanced: FloatArray = np.sum(counts) / (len(classes) * np.asarray(counts, dtype=float))
+        with np.errstate(divide="ignore"):  # a class without weight is refused by the caller
+            balanced: FloatArray = np.sum(counts) / (len(classes) * np.asarray(counts, dtype=float))
         return balanced
     if not isinstance(class_weight, Mapping):
         raise InputTypeError(
@@ -264,14 +307,14 @@ def times_class_weight(
     weight: FloatArray, factors: FloatArray, codes: IntArray, classes: NDArray[Any]
 ) -> FloatArray:
     """Row weights; every class must have some."""
-    weight = weight * factors[codes]
     for code, label in enumerate(classes.tolist()):
-        if not weight[codes == code].any():
+        if not (weight[codes == code].any() and factors[code] > 0):
             raise InputError(
                 f"every row of class {label!r} has weight zero; both classes need some"
                 if len(classes) == 2
                 else f"every row of class {label!r} has weight zero; each class needs some"
             )
+    weight = weight * factors[codes]
     used = weight[weight > 0]
     if not np.isfinite(weight).all() or used.min() < LEAST or used.max() > 1 / LEAST:
         raise InputError("sample_weight times class_weight is too large or too small; rescale them")
@@ -281,11 +324,15 @@ def times_class_weight(
 # --- folds --------------------------------------------------------------------------------------
 
 
-def check_folds(cv: Any, data: Data, groups: Any, random_state: Any) -> Folds:
-    """Folds whose training parts all have both classes (counting rows with some weight)."""
-    groups = read_groups(groups, len(data.y))
+def check_folds(
+    cv: Any, data: Data, groups: Any, random_state: Any, among: Present | None = None
+) -> Folds:
+    """Folds whose training parts all have both classes; ``data`` are the rows that count."""
+    among = Present.all_of(data.y) if among is None else among
+    groups = read_groups(groups, among.n)
+    groups = None if groups is None else groups[among.rows]
     check_seed(random_state)
-    folds = make_folds(cv, data.X, data.labels, groups, random_state)
+    folds = folds_among(among.rows, among.n, cv, data.X, data.labels, groups, random_state)
     codes = (data.y > 0).astype(np.intp)
     return check_training_parts(folds, codes, data.classes, data.weight)
 

@@ -44,6 +44,7 @@ __all__ = [
     "is_psd",
     "kernel_between",
     "kernel_matrix",
+    "kernel_scale",
     "overflow_error",
 ]
 
@@ -154,6 +155,28 @@ def overflow_error(what: str) -> InputError:
         f"{what} overflows on these data: standardise the features of X or choose smaller gamma, "
         "degree or coef0"
     )
+
+
+def kernel_scale(X: FloatArray, kernel: Kernel, K: FloatArray | None = None) -> float:
+    """The variance of the rows in feature space: what C is measured against.  K, if it is known.
+
+    mean_i k(x_i, x_i) - mean_ij k(x_i, x_j), the mean squared distance from the mean; 1 for kernels
+    with k(x, x) = 1, so that the usual C stay what they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kernel_scale(np.array([[0.0], [4.0]]), Kernel("linear"))
+    4.0
+    """
+    if kernel.name in ("rbf", "laplacian"):
+        return 1.0
+    if kernel.name == "linear":
+        with np.errstate(over="ignore"):
+            return float(X.var(axis=0).sum())
+    if K is None:
+        K = X if kernel.name == "precomputed" else kernel_matrix(X, kernel)[0]
+    return float(np.diagonal(K).mean() - K.mean())
 
 
 def gamma_value(X: FloatArray, kernel: Kernel, weight: FloatArray | None = None) -> float | None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputError, InputTypeError
+from ..problem.intervals import wilson
 from ..types import FloatArray, IntArray
 
 __all__ = ["HasOverview", "LeftOutRows", "Overview", "Source", "beside", "join", "overview"]
@@ -66,6 +67,13 @@ class Overview:
         At the chosen point.
     score, scoring : (G, L) or None, str or None
         If something else than the error was minimised: larger is better.
+    chance : float or None
+        The score (accuracy, if there is none) of predictions that tell nothing of the class; None
+        if that is not known.
+    effective : float or None
+        How many tests those of the left-out rows amount to, where rows do not weigh the same.
+    grown : str
+        How the default grid has grown, in words.
     settled : dict
         How many folds were settled in which way.
     unresolved : int
@@ -97,6 +105,9 @@ class Overview:
     scale_with_fold: bool = False
     score: FloatArray | None = None
     scoring: str | None = None
+    chance: float | None = None
+    effective: float | None = None
+    grown: str = ""
     settled: dict[str, int] = field(default_factory=dict)
     exact: bool = True
     convex: bool = True
@@ -107,6 +118,15 @@ class Overview:
     @property
     def n_tested(self) -> int:
         return len(self.left_out.row)
+
+    @property
+    def interval(self) -> tuple[FloatArray, FloatArray]:
+        """The 95 percent interval of the error, low and high, each (G, L).
+
+        A row that several folds test counts once: its tests are no news of other rows.
+        """
+        n = len(np.unique(self.left_out.row)) if self.effective is None else self.effective
+        return wilson(self.error, n)
 
     @property
     def class_shares(self) -> FloatArray:

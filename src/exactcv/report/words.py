@@ -26,7 +26,7 @@ SETTLED = {
 
 
 RemarkKind: TypeAlias = Literal[
-    "unresolved", "not_convex", "edge_C", "edge_gamma", "upside_down", "majority"
+    "unresolved", "not_convex", "edge_C", "edge_gamma", "upside_down", "majority", "chance"
 ]
 
 
@@ -67,6 +67,8 @@ def _parts(it: Overview) -> list[tuple[str, str]]:
         parts.append(("1-SE rule", _one_se(it, it.one_se)))
     if it.chosen not in (it.best, it.one_se):
         parts.append(("taken", _point(it, it.chosen)))
+    if it.grown:
+        parts.append(("grid", it.grown))
     parts.append(("certificate", certificate_text(it)))
     if it.settled:
         parts.append(("folds", settled_text(it)))
@@ -95,9 +97,14 @@ def where(it: Overview, point: tuple[int, int]) -> str:
 
 
 def _figures(it: Overview, point: tuple[int, int]) -> str:
-    error, se = it.error[point], it.se[point]
-    spread = "" if np.isnan(se) else f" +- {se:.4f}"
-    return f"{error:.4f}{spread} ({it.n_errors[point]} of {it.n_tested} wrong)"
+    counts = f"{it.n_errors[point]} of {it.n_tested} wrong"
+    return f"{it.error[point]:.4f} ({counts}; {interval(it, point)})"
+
+
+def interval(it: Overview, point: tuple[int, int]) -> str:
+    """How sure the error at a point is, in words."""
+    low, high = it.interval
+    return f"95% interval {low[point]:.4f} to {high[point]:.4f}"
 
 
 def _point(it: Overview, point: tuple[int, int]) -> str:
@@ -162,6 +169,7 @@ def remarks(source: Source) -> list[Remark]:
         ("edge_gamma", _edge_gamma(it)),
         ("upside_down", _upside_down(it)),
         ("majority", _majority(it)),
+        ("chance", _chance(it)),
     ]
     return [Remark(kind, text) for kind, text in found if text]
 
@@ -207,6 +215,8 @@ def _edge_gamma(it: Overview) -> str:
     gamma = gammas[it.best[0]]
     if gamma not in (gammas.min(), gammas.max()):
         return ""
+    if gamma == gammas.min() and _no_better_than_majority(it):
+        return ""  # as at the edge of C
     end, way = ("smallest", "smaller") if gamma == gammas.min() else ("largest", "larger")
     return (
         f"the best point is at the {end} gamma of the grid (gamma={gamma:.4g}); a better one may "
@@ -239,10 +249,28 @@ def _upside_down(it: Overview) -> str:
     )
 
 
+def no_better_than_chance(it: Overview) -> bool:
+    """Is the best point no better than predictions that tell nothing of the class?"""
+    if it.score is not None:
+        return it.chance is not None and bool(it.score[it.best] <= it.chance + 1e-12)
+    return _no_better_than_majority(it)
+
+
 def _no_better_than_majority(it: Overview) -> bool:
     shares = it.class_shares
     several = np.count_nonzero(shares) > 1
-    return bool(several and it.error[it.best] >= 1.0 - shares.max() - 1e-12)
+    best = shares.max() if it.chance is None or it.score is not None else it.chance
+    return bool(several and it.error[it.best] >= 1.0 - best - 1e-12)
+
+
+def _chance(it: Overview) -> str:
+    if it.score is None or not no_better_than_chance(it):
+        return ""
+    return (
+        f"the best {it.scoring}, {it.score[it.best]:.4f}, is no better than chance: predictions "
+        "that are the same for every row, and so tell nothing of the class, have "
+        f"{it.chance:.4f}. The features or the kernel may carry no signal."
+    )
 
 
 def _majority(it: Overview) -> str:
@@ -277,13 +305,15 @@ def curve_table(source: Source, n_rows: int = 13, width: int = 30) -> str:
     points = [point for point in named.values() if point is not None and point[0] == g]
     shown = np.unique(np.append(even, [l for _, l in points]))
     top = max(float(it.error[g].max()), 1e-12)
-    lines = [f"{'lambda':>10} {'C':>10} {'error':>7} {'+- se':>7} {'wrong':>6}"]
+    low, high = it.interval
+    lines = [f"{'lambda':>10} {'C':>10} {'error':>7} {'95% interval':>16} {'wrong':>6}"]
     for l in shown:
         bar = "#" * round(width * float(it.error[g, l]) / top)
         marks = [name for name, at in named.items() if at == (g, l)]
         lines.append(
             f"{it.lambdas[l]:>10.4g} {it.Cs[l]:>10.4g} {it.error[g, l]:>7.4f} "
-            f"{it.se[g, l]:>7.4f} {it.n_errors[g, l]:>6d}  {bar:<{width}} {', '.join(marks)}"
+            f"{low[g, l]:>7.4f}, {high[g, l]:.4f} {it.n_errors[g, l]:>6d}  {bar:<{width}} "
+            f"{', '.join(marks)}"
         )
     if len(shown) < len(it.Cs):
         lines.append(f"({len(shown)} of the {len(it.Cs)} grid points)")

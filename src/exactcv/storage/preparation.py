@@ -78,6 +78,10 @@ class Preparation:
     scale: FloatArray | None = None
     row_names: str | None = None
 
+    def __repr__(self) -> str:
+        what = "svmlight data" if self.width is not None else f"{len(self.columns)} columns"
+        return f"<Preparation: target {self.target!r}, {self.n_features} features from {what}>"
+
     @property
     def features(self) -> list[str]:
         """Names of the features before constant ones are left out."""

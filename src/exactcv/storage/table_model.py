@@ -43,6 +43,16 @@ class TableModel:
     estimator: SVCCV
     preparation: Preparation
 
+    def __repr__(self) -> str:
+        """In short: columns, levels and scales may be thousands."""
+        model = self.estimator
+        gamma = "" if model.gamma_ is None else f", gamma={model.gamma_:.4g}"
+        return (
+            f"<TableModel: {self.preparation.target!r} ({len(self.classes_)} classes) from "
+            f"{self.preparation.n_features} features; SVCCV, kernel {model.kernel!r}, "
+            f"C={model.C_:.4g}{gamma}>"
+        )
+
     @property
     def classes_(self) -> NDArray[Any]:
         return self.estimator.classes_

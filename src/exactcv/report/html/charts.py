@@ -44,7 +44,9 @@ def error_curve(it: Overview) -> Markup:
 
 
 def _told(x: float, error: float, se: float) -> str:
-    return f"lambda {x:.4g}: error {error:.4f}" + ("" if np.isnan(se) else f" ± {se:.4f}")
+    return f"lambda {x:.4g}: error {error:.4f}" + (
+        "" if np.isnan(se) else f", standard error {se:.4f}"
+    )
 
 
 def _spot(frame: Frame, x: float, y: float, told: str, cls: str, r: float) -> Markup:

@@ -124,11 +124,11 @@ def render(page: Page) -> str:
 def _figures(it: Overview) -> Markup:
     """The numbers that matter most."""
     g, l = it.chosen
-    se = it.se[g, l]
-    spread = "" if np.isnan(se) else f", ± {se:.4f}"
-    shown = [("", f"{it.error[g, l]:.4f}", "left-out error" + spread)]
+    doubt = "short" if report.no_better_than_chance(it) else ""
+    of_error = f"left-out error, {report.interval(it, it.chosen)}"
+    shown = [("" if it.score is not None else doubt, f"{it.error[g, l]:.4f}", of_error)]
     if it.score is not None:
-        shown.insert(0, ("", f"{it.score[g, l]:.4f}", str(it.scoring)))
+        shown.insert(0, (doubt, f"{it.score[g, l]:.4f}", str(it.scoring)))
     shown.append(("", f"{it.n_errors[g, l]} of {it.n_tested}", "left-out rows wrong"))
     shown.append(("", f"{it.Cs[l]:.4g}", "C"))
     shown.append(("", f"{it.lambdas[l]:.4g}", "lambda"))
@@ -331,7 +331,7 @@ def _grid(it: Overview) -> str:
     text = f"{len(it.Cs)} values of C from {it.Cs.min():.4g} to {it.Cs.max():.4g}"
     if len(it.gammas) > 1:
         text += f", {len(it.gammas)} of gamma from {it.gammas.min():.4g} to {it.gammas.max():.4g}"
-    return text
+    return text + (f"; {it.grown}" if it.grown else "")
 
 
 def _reproduce(page: Page) -> Markup:

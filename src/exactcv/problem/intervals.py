@@ -1,0 +1,60 @@
+"""How sure a count is: Wilson's interval for a share.
+
+For n tests of which the share p is wrong, the interval holds every true share q whose test result p
+is not more than z standard deviations away, (p - q)^2 <= z^2 q (1 - q) / n (Wilson 1927):
+
+    (p + z^2 / (2n) +- z sqrt(p (1 - p) / n + z^2 / (4 n^2))) / (1 + z^2 / n).
+
+Unlike p +- z se it stays within [0, 1], and no error among n tests does not make it a point: the
+interval of 0 of n is [0, z^2 / (n + z^2)].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..types import FloatArray
+
+__all__ = ["LEVEL", "effective_count", "wilson"]
+
+LEVEL = 0.95
+_Z = 1.959963984540054  # of the normal distribution, for LEVEL
+
+
+def wilson(share: Any, n: float) -> tuple[FloatArray, FloatArray]:
+    """The ends of the 95 percent interval for the share that is wrong, of n tests.
+
+    Parameters
+    ----------
+    share : float or array
+    n : float
+        Tests; where they do not weigh the same, how many they amount to (`effective_count`).
+
+    Examples
+    --------
+    >>> low, high = wilson([0.0, 0.1], 40)
+    >>> low.round(4), high.round(4)
+    (array([0.    , 0.0396]), array([0.0876, 0.2305]))
+    """
+    p, z2 = np.asarray(share, dtype=float), _Z**2
+    if n <= 0:
+        return np.zeros_like(p), np.ones_like(p)
+    middle = p + z2 / (2.0 * n)
+    half = _Z * np.sqrt(np.maximum(p * (1.0 - p), 0.0) / n + z2 / (4.0 * n**2))
+    low, high = (middle - half) / (1.0 + z2 / n), (middle + half) / (1.0 + z2 / n)
+    # At the ends of [0, 1] an end of the interval is exactly there, whatever the rounding.
+    return np.where(p <= 0, 0.0, np.maximum(low, 0.0)), np.where(p >= 1, 1.0, np.minimum(high, 1.0))
+
+
+def effective_count(weight: FloatArray) -> float:
+    """How many tests of equal weight have as much variance: (sum w)^2 / sum w^2 (Kish).
+
+    Examples
+    --------
+    >>> effective_count(np.ones(7)), effective_count(np.array([1.0, 0.0]))
+    (7.0, 1.0)
+    """
+    total, squares = float(weight.sum()), float(weight @ weight)
+    return total**2 / squares if squares > 0 else 0.0
