@@ -119,7 +119,7 @@ def test_every_kind_of_column_and_role(tmp_path: Path, capsys: pytest.CaptureFix
         "name": [f"row {k}" for k in range(36)],
         "patient": [f"p{k // 3}" for k in range(36)],
         "w": [1 + k % 2 for k in range(36)],
-        "colour": [["red", "blue", ""][k % 3] for k in range(36)],
+        "colour": [["red", "blue", ""][k // 2 % 3] for k in range(36)],
         "code": [k % 4 for k in range(36)],
         "junk": ["same"] * 36,
         "flag": [["true", "false"][k % 2] for k in range(36)],

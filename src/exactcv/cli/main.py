@@ -40,11 +40,20 @@ def main(argv: Sequence[str] | None = None) -> int:
             return error.exit_code
         except ExactCVError as error:
             return _fail(f"error: {error}", 1)
-        except MemoryError:
-            return _fail("error: there is not enough memory for this", 1)
+        except MemoryError as error:
+            return _fail(f"error: {_too_large(error)}", 1)
         except (KeyboardInterrupt, click.Abort) as stop:
             # click turns one into the other, and keeps ours as the cause.
             return _fail(str(stop.__cause__ or stop) or "interrupted", 130)
+
+
+def _too_large(error: MemoryError) -> str:
+    """How large it was, if NumPy said so, and what to do."""
+    what = f": {str(error)[:1].lower()}{str(error)[1:]}" if str(error) else ""
+    return (
+        f"there is not enough memory{what}; use fewer rows or columns, --memory-limit so that "
+        "features stand in for the kernel in time, or fewer --n-jobs"
+    )
 
 
 def _fail(text: str, status: int) -> int:
@@ -100,6 +109,18 @@ def _read_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 help="Does line 1 of a CSV file name the columns? Without names they are 1, 2, ...",
             ),
             click.option("--encoding", default="utf-8", show_default=True, help="Of CSV."),
+            click.option(
+                "--decimal",
+                type=click.Choice([".", ","]),
+                default=".",
+                show_default=True,
+                help="What stands before the decimals: 1.5 or 1,5.",
+            ),
+            click.option(
+                "--thousands",
+                type=click.Choice([",", ".", "'", " "]),
+                help="What stands between thousands: 1,000,000. Default: nothing.",
+            ),
         ]
     ):
         command = option(command)
@@ -111,6 +132,15 @@ def _progress(command: Callable[..., Any]) -> Callable[..., Any]:
         "--progress/--no-progress",
         default=None,
         help="Show how far it is. Default: if the error output is a terminal.",
+    )(command)
+
+
+def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--escape/--no-escape",
+        default=True,
+        help="Put ' before text in CSV files that a spreadsheet would run as a formula. "
+        "Default: yes.",
     )(command)
 
 
@@ -151,6 +181,12 @@ def _wanted(progress: bool | None) -> bool:
 @click.option("--weight", metavar="COLUMN", help="How many rows each row counts for.")
 @click.option("--id", metavar="COLUMN", help="Names of the rows; not a feature.")
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Not a feature; may be repeated.")
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="COLUMN",
+    help="A feature although it looks like an identifier or a group; may be repeated.",
+)
 @click.option(
     "--categorical",
     multiple=True,
@@ -232,7 +268,7 @@ def _wanted(progress: bool | None) -> bool:
 @click.option(
     "--memory-limit",
     metavar="SIZE",
-    help="Memory to stay within, as 2GB. Default: what the system has.",
+    help="For the table and for the kernel matrix, each, as 2GB. Default: what the system has.",
 )
 @click.option(
     "--n-jobs",
@@ -241,6 +277,7 @@ def _wanted(progress: bool | None) -> bool:
     show_default=True,
     help="Threads; -1 is all processors. The result does not depend on it.",
 )
+@_escape
 @_progress
 @_read_options
 def tune(
@@ -305,6 +342,7 @@ def tune(
     show_default=True,
     help="Text that was not in the tuning data: refuse it, or let it be no level at all.",
 )
+@_escape
 @_read_options
 def predict(
     model: Path,
@@ -312,6 +350,7 @@ def predict(
     out: Path | None,
     drop: tuple[str, ...],
     unseen: Unseen,
+    escape: bool,
     **read_options: Any,
 ) -> None:
     """Predict the rows of FILE with MODEL, a model file or the folder that 'tune --out' wrote.
@@ -327,6 +366,7 @@ def predict(
         out=out,
         unseen=unseen,
         drop=drop,
+        escape=escape,
         read_options=read_options,
         show=lambda text: click.echo(text, nl=False),
         say=_tell,
