@@ -11,6 +11,7 @@ from ..judge.certificate import warn_if_short
 from ..problem import checks, inputs
 from ..runtime.progress import Progress, following
 from ..runtime.threads import Workers
+from ..runtime.user_line import user_level
 from ..types import (
     Approx,
     ClassWeight,
@@ -214,5 +215,5 @@ def cross_validate(
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted before the first fold was solved") from stop
     n_solutions = len(task.grid) * (len(task.folds) + 1)
-    warn_if_short(ran.certificate, task.grid.Cs, n_solutions, stacklevel=3)
+    warn_if_short(ran.certificate, task.grid.Cs, n_solutions, stacklevel=user_level() + 1)
     return make_result(ran, perf_counter() - start, **facts)

@@ -48,6 +48,7 @@ from ..report.overview import LeftOutRows, Overview
 from ..report.presentation import Presented
 from ..runtime.memory import check_memory
 from ..runtime.threads import Workers
+from ..runtime.user_line import user_level
 from ..types import (
     Approx,
     ClassWeight,
@@ -321,7 +322,10 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
                 self,
             ) from stop
         warn_if_short(
-            self.certificate_, self.cv_results_["param_C"], tuning.n_solutions, stacklevel=5
+            self.certificate_,
+            self.cv_results_["param_C"],
+            tuning.n_solutions,
+            stacklevel=user_level() + 1,
         )
         return values
 
@@ -420,10 +424,18 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
     def _read_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
         """X (sparse stays sparse) and the labels, in scikit-learn's way but with our errors."""
         inputs.refuse_path(X)
+        inputs.refuse_missing_labels(y)
         try:
-            X, y = validate_data(
-                self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
-            )
+            with inputs.naming_text(X):
+                X, y = validate_data(
+                    self,
+                    X,
+                    y,
+                    accept_sparse="csr",
+                    dtype=np.float64,
+                    order="C",
+                    ensure_min_samples=2,
+                )
             check_classification_targets(y)
         except TypeError as error:
             raise InputTypeError(str(error)) from error
@@ -599,7 +611,8 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             return values_of_file(self, X)
         inputs.refuse_path(X)
         try:
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+            with inputs.naming_text(X):
+                X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         except TypeError as error:
             raise InputTypeError(str(error)) from error
         except ValueError as error:
