@@ -267,7 +267,7 @@ def test_predict_refuses_what_is_no_model(
     assert "saved from Python" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["tune", "predict", "demo", "methods"])
+@pytest.mark.parametrize("command", ["tune", "predict", "report", "demo", "methods"])
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(command, "--help") == 0
     text = capsys.readouterr().out

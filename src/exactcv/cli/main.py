@@ -1,4 +1,4 @@
-"""The command line: ``exactcv tune``, ``predict``, ``demo`` and ``methods``.
+"""The command line: ``exactcv tune``, ``predict``, ``report``, ``demo`` and ``methods``.
 
 Options are declared here; what the commands do is in the modules beside this one, imported when a
 command runs so that ``--help`` answers at once.  Exit status: 0 done, 1 an error (one line, no
@@ -132,6 +132,12 @@ def _progress(command: Callable[..., Any]) -> Callable[..., Any]:
         "--progress/--no-progress",
         default=None,
         help="Show how far it is. Default: if the error output is a terminal.",
+    )(command)
+
+
+def _open(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--open", "open_it", is_flag=True, help="Show the report in the browser when it is done."
     )(command)
 
 
@@ -277,6 +283,7 @@ def _wanted(progress: bool | None) -> bool:
     show_default=True,
     help="Threads; -1 is all processors. The result does not depend on it.",
 )
+@_open
 @_escape
 @_progress
 @_read_options
@@ -286,6 +293,7 @@ def tune(
     n_jobs: int,
     memory_limit: str | None,
     progress: bool | None,
+    open_it: bool,
     **options: Any,
 ) -> None:
     """Tune an SVM on the table FILE (CSV, Parquet or svmlight; .gz .bz2 .xz too).
@@ -299,6 +307,8 @@ def tune(
     from .tune import tune as run
 
     settings = TuneSettings(**options)
+    if open_it and out is None:
+        raise click.UsageError("--open needs --out: the page is written there")
     try:
         settings.check()
     except ExactCVError as error:
@@ -318,6 +328,10 @@ def tune(
         progress=_wanted(progress),
         say=click.echo,
     )
+    if open_it and out is not None:
+        from .report import open_page
+
+        open_page(out / "report.html", _tell)
 
 
 @cli.command(epilog=EPILOG, short_help="Predict the rows of a table with a tuned model.")
@@ -371,6 +385,21 @@ def predict(
         show=lambda text: click.echo(text, nl=False),
         say=_tell,
     )
+
+
+@cli.command(short_help="Make the report of a finished run again.")
+@click.argument("folder", type=FILE)
+@click.option("--out", type=FILE, metavar="FILE", help="Default: report.html in FOLDER.")
+@_open
+def report(folder: Path, out: Path | None, open_it: bool) -> None:
+    """Make the page of FOLDER, which 'tune --out' wrote, once more; nothing is computed anew."""
+    from .report import open_page
+    from .report import report as run
+
+    path = run(folder, out)
+    click.echo(f"written: {path}")
+    if open_it:
+        open_page(path, _tell)
 
 
 @cli.command(short_help="Leave-one-out on a bundled data set.")

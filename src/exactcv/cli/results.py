@@ -15,7 +15,7 @@ from ..estimators.svc_cv import SVCCV
 from ..report.presentation import Presented
 from ..types import FloatArray
 
-__all__ = ["curve_png", "cv_csv", "left_out_csv", "prediction_rows", "to_csv"]
+__all__ = ["curve_png", "cv_csv", "left_out_csv", "prediction_rows", "to_csv", "unescaped"]
 
 CV_COLUMNS = {
     "gamma": "param_gamma", "C": "param_C", "lambda": "lambda", "score": "mean_test_score",
@@ -61,6 +61,11 @@ def _harmless(text: str) -> str:
     except ValueError:
         return "'" + text
     return text
+
+
+def unescaped(text: str) -> str:
+    """What the text was before it was made harmless."""
+    return text[1:] if text.startswith("'") and _harmless(text[1:]) == text else text
 
 
 def cv_csv(model: SVCCV, escape: bool = True) -> str:

@@ -99,10 +99,18 @@ def tune(
                 "goes on from there",
                 stop.partial,
             ) from stop
-        code = _code(file, asked if settings.approx is None else settings)
-        written = _write(out, file, model, loaded, values, facts, code, settings.escape, say)
-        timings = {"seconds": perf_counter() - start, "gammas_taken_up": store.taken_up}
-        folder.finish(_result(model, written), timings)
+        page = {
+            "title": f"{file.name}: {loaded.preparation.target}",
+            "facts": facts,
+            "code": _code(file, asked if settings.approx is None else settings),
+        }
+        written = _write(out, model, loaded, values, page, settings.escape, say)
+        timings = {
+            "seconds": perf_counter() - start,
+            "gammas_taken_up": store.taken_up,
+            "parts": model._overview().timings,
+        }
+        folder.finish(_result(model, written), page, timings)
     _tell(model, say)
     say(f"\nwritten to {out}: {', '.join([*written, 'run.json'])}")
     return model
@@ -335,12 +343,10 @@ def _tell(model: SVCCV, say: Say) -> None:
 
 def _write(
     out: Path,
-    file: Path,
     model: SVCCV,
     loaded: Loaded,
     values: FloatArray | None,
-    facts: dict[str, str],
-    code: str,
+    page: dict[str, Any],
     escape: bool,
     say: Say,
 ) -> list[str]:
@@ -351,14 +357,9 @@ def _write(
         "cv.csv": results.cv_csv(model, escape),
         "predictions.csv": results.left_out_csv(model, loaded.y, values, loaded.row_names, escape),
     }
-    page = html_report.Page(
-        overview=model._overview(),
-        title=f"{file.name}: {loaded.preparation.target}",
-        facts=facts,
-        row_names=loaded.row_names or range(1, len(loaded.y) + 1),
-        code=code,
-    )
-    texts["report.html"] = html_report.render(page)
+    row_names = loaded.row_names or range(1, len(loaded.y) + 1)
+    shown = html_report.Page(overview=model._overview(), row_names=row_names, **page)
+    texts["report.html"] = html_report.render(shown)
     for name, text in texts.items():
         write_text(out / name, text)
     picture = results.curve_png(model)

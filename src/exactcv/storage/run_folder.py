@@ -30,7 +30,7 @@ from ..problem.kernels import Kernel
 from . import arrays, feature_maps
 from .atomic import TEMPORARY, make_folder, translated, write_text
 
-__all__ = ["CurveFiles", "RunFolder", "describe", "settings_in"]
+__all__ = ["CurveFiles", "RunFolder", "describe", "finished_run", "settings_in"]
 
 RUN = "run.json"
 UNFINISHED = "unfinished"
@@ -58,6 +58,20 @@ def settings_in(path: Path) -> tuple[dict[str, Any] | None, bool]:
     except (OSError, ValueError, KeyError, TypeError):
         return None, False
     return (settings, status == "done") if isinstance(settings, dict) else (None, False)
+
+
+def finished_run(path: Path) -> dict[str, Any]:
+    """What ``run.json`` says of a run that is done; ``FileError`` if there is none."""
+    with translated("read", path / RUN):
+        text = (path / RUN).read_text(encoding="utf-8")
+    try:
+        found = json.loads(text)
+        done = found["status"] == "done"
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileError(f"{str(path / RUN)!r} is not a run.json of exactcv") from error
+    if not done:
+        raise FileError(f"the run in {str(path)!r} is not finished: the same tune command goes on")
+    return dict(found)
 
 
 class RunFolder:
@@ -88,9 +102,12 @@ class RunFolder:
     def curves(self) -> CurveFiles:
         return CurveFiles(self.path / UNFINISHED, self.run["fingerprint"])
 
-    def finish(self, result: dict[str, Any], timings: dict[str, Any]) -> None:
-        """All results are written: say so, and clear away what they were made of."""
-        self._write({"status": "done", "result": result, "timings": timings})
+    def finish(self, result: dict[str, Any], page: dict[str, Any], timings: dict[str, Any]) -> None:
+        """All results are written: say so, and clear away what they were made of.
+
+        ``page`` is what the report says besides the figures of the model.
+        """
+        self._write({"status": "done", "result": result, "page": page, "timings": timings})
         shutil.rmtree(self.path / UNFINISHED, ignore_errors=True)
         self.done = True
 
