@@ -130,8 +130,8 @@ def _read_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _progress(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--progress/--no-progress",
-        default=None,
-        help="Show how far it is. Default: if the error output is a terminal.",
+        default=True,
+        help="Show how far it is: a bar in a terminal, else a line now and then. Default: yes.",
     )(command)
 
 
@@ -148,10 +148,6 @@ def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Put ' before text in CSV files that a spreadsheet would run as a formula. "
         "Default: yes.",
     )(command)
-
-
-def _wanted(progress: bool | None) -> bool:
-    return sys.stderr.isatty() if progress is None else progress
 
 
 # ---- commands ------------------------------------------------------------------------------------
@@ -292,7 +288,7 @@ def tune(
     out: Path | None,
     n_jobs: int,
     memory_limit: str | None,
-    progress: bool | None,
+    progress: bool,
     open_it: bool,
     **options: Any,
 ) -> None:
@@ -325,7 +321,7 @@ def tune(
         out=out,
         n_jobs=n_jobs,
         memory_limit=memory_limit,
-        progress=_wanted(progress),
+        progress=progress,
         say=click.echo,
     )
     if open_it and out is not None:
