@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -147,6 +146,7 @@ def test_what_numpy_could_not_allocate_is_said(
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux only")
 def test_the_limit_on_addresses_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     limits = {"now": (used + 50_000_000, resource.RLIM_INFINITY)}
     monkeypatch.setattr(resource, "getrlimit", lambda _: limits["now"])

@@ -10,16 +10,14 @@ the gammas that are there and ends with the same files.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
-import os
 import platform
 import shutil
 import warnings
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ..crossval.one_vs_one import PairFit
 from ..crossval.tuning import Curve
@@ -29,6 +27,7 @@ from ..judge.certificate import Certificate
 from ..problem.kernels import Kernel
 from . import arrays, feature_maps
 from .atomic import TEMPORARY, make_folder, translated, write_text
+from .lock import Lock
 
 __all__ = ["CurveFiles", "RunFolder", "describe", "finished_run", "settings_in"]
 
@@ -79,7 +78,7 @@ class RunFolder:
 
     def __init__(self, path: Path, run: dict[str, Any]):
         self.path, self.run = path, run
-        self._lock: IO[str] | None = None
+        self._lock: Lock | None = None
 
     def __enter__(self) -> RunFolder:
         make_folder(self.path)
@@ -154,27 +153,19 @@ class RunFolder:
                     path.unlink()
 
     def _take_lock(self) -> None:
-        """One process at a time; the system drops the lock of a process that dies."""
-        path = self.path / LOCK
+        """One process at a time."""
         with translated("write in the folder", self.path):
-            self._lock = open(path, "w")  # noqa: SIM115  (held as long as the run lasts)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._lock.close()
-            self._lock = None
-            raise FileError(
-                f"another process is at work in {str(self.path)!r}; wait for it, or choose "
-                "another --out"
-            ) from None
-        except OSError:
-            pass  # a file system without locks
+            try:
+                self._lock = Lock(self.path / LOCK)
+            except BlockingIOError:
+                raise FileError(
+                    f"another process is at work in {str(self.path)!r}; wait for it, or choose "
+                    "another --out"
+                ) from None
 
     def _release(self) -> None:
         if self._lock is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self.path / LOCK)
-            self._lock.close()
+            self._lock.release()
             self._lock = None
 
 
