@@ -51,6 +51,7 @@ __all__ = [
     "datasets",
     "load_model",
     "methods",
+    "register_onnx",
     "save_model",
     "write_html",
 ]
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from .report.html.page import write_html
     from .report.plots import ErrorCurveDisplay, HeatMapDisplay, LeftOutDisplay, RocDisplay
     from .storage.model_file import load_model, save_model
+    from .storage.onnx_export import register_onnx
 
 # Imported when first asked for: scikit-learn takes most of a second, NumPy and SciPy half of that,
 # and Ctrl-C must find the command line at work by then.  Type checkers see the imports above, and
@@ -87,6 +89,7 @@ _LAZY = {
     "cross_val_score": "estimators.drop_in.functions",
     "cross_validate": "crossval.cross_validate",
     "methods": "algorithms",
+    "register_onnx": "storage.onnx_export",
 }
 
 
