@@ -4,10 +4,6 @@ from importlib import import_module
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
 
-from . import datasets
-from .algorithms import methods
-from .crossval.cross_validate import cross_validate
-from .crossval.result import CVResult
 from .exceptions import (
     ClusterError,
     ExactCVError,
@@ -55,11 +51,16 @@ __all__ = [
     "datasets",
     "load_model",
     "methods",
+    "register_onnx",
     "save_model",
     "write_html",
 ]
 
 if TYPE_CHECKING:
+    from . import datasets
+    from .algorithms import methods
+    from .crossval.cross_validate import cross_validate
+    from .crossval.result import CVResult
     from .estimators.drop_in.functions import cross_val_predict, cross_val_score
     from .estimators.drop_in.grid_search import GridSearchCV
     from .estimators.smooth_svc import SmoothSVC
@@ -67,10 +68,13 @@ if TYPE_CHECKING:
     from .report.html.page import write_html
     from .report.plots import ErrorCurveDisplay, HeatMapDisplay, LeftOutDisplay, RocDisplay
     from .storage.model_file import load_model, save_model
+    from .storage.onnx_export import register_onnx
 
-# Imported when first asked for: scikit-learn takes most of a second.  Type checkers see the imports
-# above, and nothing else: a name that is not there is an error to them too.
+# Imported when first asked for: scikit-learn takes most of a second, NumPy and SciPy half of that,
+# and Ctrl-C must find the command line at work by then.  Type checkers see the imports above, and
+# nothing else: a name that is not there is an error to them too.
 _LAZY = {
+    "CVResult": "crossval.result",
     "ErrorCurveDisplay": "report.plots",
     "GridSearchCV": "estimators.drop_in.grid_search",
     "HeatMapDisplay": "report.plots",
@@ -83,6 +87,9 @@ _LAZY = {
     "write_html": "report.html.page",
     "cross_val_predict": "estimators.drop_in.functions",
     "cross_val_score": "estimators.drop_in.functions",
+    "cross_validate": "crossval.cross_validate",
+    "methods": "algorithms",
+    "register_onnx": "storage.onnx_export",
 }
 
 
@@ -91,6 +98,8 @@ if not TYPE_CHECKING:
     def __getattr__(name):
         if name in _LAZY:
             return getattr(import_module(f".{_LAZY[name]}", __name__), name)
+        if name == "datasets":
+            return import_module(".datasets", __name__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -42,7 +42,7 @@ class UnsupportedError(ExactCVError, ValueError):
 
 
 class MemoryLimitError(ExactCVError, MemoryError):
-    """The kernel matrix would not fit; raised before it is allocated."""
+    """A table or the kernel matrix would not fit; raised before it is allocated."""
 
 
 class FileError(ExactCVError, OSError):

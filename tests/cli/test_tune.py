@@ -119,7 +119,7 @@ def test_every_kind_of_column_and_role(tmp_path: Path, capsys: pytest.CaptureFix
         "name": [f"row {k}" for k in range(36)],
         "patient": [f"p{k // 3}" for k in range(36)],
         "w": [1 + k % 2 for k in range(36)],
-        "colour": [["red", "blue", ""][k % 3] for k in range(36)],
+        "colour": [["red", "blue", ""][k // 2 % 3] for k in range(36)],
         "code": [k % 4 for k in range(36)],
         "junk": ["same"] * 36,
         "flag": [["true", "false"][k % 2] for k in range(36)],
@@ -267,7 +267,7 @@ def test_predict_refuses_what_is_no_model(
     assert "saved from Python" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["tune", "predict", "demo", "methods"])
+@pytest.mark.parametrize("command", ["tune", "predict", "report", "demo", "methods"])
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(command, "--help") == 0
     text = capsys.readouterr().out

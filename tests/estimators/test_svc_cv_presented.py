@@ -106,7 +106,10 @@ def test_what_is_shown_survives_pickling_and_not_cloning(binary: SVCCV) -> None:
         clone(binary).summary()
 
 
-def test_verbose_follows_the_gammas(capsys: pytest.CaptureFixture[str]) -> None:
+def test_verbose_follows_the_gammas(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("exactcv.runtime.progress.LINE_EVERY", 0.0)
     SVCCV(**GRID, cv=4, verbose=1).fit(X, y)
     lines = capsys.readouterr().err.splitlines()
     assert lines[1] == "exactcv: gamma=0.01, 3 grid points, 4 folds (1 of 3)"

@@ -84,8 +84,9 @@ def test_silent_by_default(small: Small, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_without_a_terminal_lines_go_to_standard_error(
-    small: Small, capsys: pytest.CaptureFixture[str]
+    small: Small, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "LINE_EVERY", 0.0)
     exactcv.cross_validate(*small, Cs=[1.0], progress=True)
     captured = capsys.readouterr()
     lines = captured.err.splitlines()
@@ -161,6 +162,29 @@ def test_a_file_gets_few_lines() -> None:
     assert lines[0] == "exactcv: 10% after 2 s, 0:18 left"
 
 
+def test_stages_that_follow_at_once_share_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(module, "monotonic", lambda: clock[0])
+    out = io.StringIO()
+    screen = Lines(out)
+    screen.say("first")
+    screen.say("second")
+    screen.draw(0.5, 4.0)
+    clock[0] = 10.0
+    screen.say("third")
+    screen.draw(0.51, 63.0)
+    screen.draw(0.52, 65.0)
+    screen.draw(0.53, 124.0)
+    screen.close("done")
+    assert out.getvalue().replace("exactcv: ", "").splitlines() == [
+        "first",
+        "50% after 4 s, 0:04 left, second",
+        "third",
+        "52% after 65 s, 1:00 left",
+        "done",
+    ]
+
+
 def test_a_terminal_gets_rich() -> None:
     pytest.importorskip("rich")
     out = Terminal()
@@ -171,6 +195,7 @@ def test_a_terminal_gets_rich() -> None:
     screen.close("done in 1.0 s")
     assert "exactcv" in out.getvalue()
     assert "50%" in out.getvalue()
+    assert "0:01 left" in out.getvalue()
     assert "done in" in out.getvalue()
 
 

@@ -133,6 +133,7 @@ def estimators(X: Floats, y: Floats, folder: pathlib.Path) -> exactcv.SVCCV:
     assert_type(again, exactcv.SVCCV | TableModel)
     assert isinstance(again, exactcv.SVCCV)
     assert again.C_ == model.C_
+    assert callable(exactcv.register_onnx)
     return model
 
 

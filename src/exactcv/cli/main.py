@@ -1,4 +1,4 @@
-"""The command line: ``exactcv tune``, ``predict``, ``demo`` and ``methods``.
+"""The command line: ``exactcv tune``, ``predict``, ``report``, ``demo`` and ``methods``.
 
 Options are declared here; what the commands do is in the modules beside this one, imported when a
 command runs so that ``--help`` answers at once.  Exit status: 0 done, 1 an error (one line, no
@@ -40,11 +40,20 @@ def main(argv: Sequence[str] | None = None) -> int:
             return error.exit_code
         except ExactCVError as error:
             return _fail(f"error: {error}", 1)
-        except MemoryError:
-            return _fail("error: there is not enough memory for this", 1)
+        except MemoryError as error:
+            return _fail(f"error: {_too_large(error)}", 1)
         except (KeyboardInterrupt, click.Abort) as stop:
             # click turns one into the other, and keeps ours as the cause.
             return _fail(str(stop.__cause__ or stop) or "interrupted", 130)
+
+
+def _too_large(error: MemoryError) -> str:
+    """How large it was, if NumPy said so, and what to do."""
+    what = f": {str(error)[:1].lower()}{str(error)[1:]}" if str(error) else ""
+    return (
+        f"there is not enough memory{what}; use fewer rows or columns, --memory-limit so that "
+        "features stand in for the kernel in time, or fewer --n-jobs"
+    )
 
 
 def _fail(text: str, status: int) -> int:
@@ -109,6 +118,18 @@ def _read_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 help="Does line 1 of a CSV file name the columns? Without names they are 1, 2, ...",
             ),
             click.option("--encoding", default="utf-8", show_default=True, help="Of CSV."),
+            click.option(
+                "--decimal",
+                type=click.Choice([".", ","]),
+                default=".",
+                show_default=True,
+                help="What stands before the decimals: 1.5 or 1,5.",
+            ),
+            click.option(
+                "--thousands",
+                type=click.Choice([",", ".", "'", " "]),
+                help="What stands between thousands: 1,000,000. Default: nothing.",
+            ),
         ]
     ):
         command = option(command)
@@ -118,13 +139,24 @@ def _read_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _progress(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--progress/--no-progress",
-        default=None,
-        help="Show how far it is. Default: if the error output is a terminal.",
+        default=True,
+        help="Show how far it is: a bar in a terminal, else a line now and then. Default: yes.",
     )(command)
 
 
-def _wanted(progress: bool | None) -> bool:
-    return sys.stderr.isatty() if progress is None else progress
+def _open(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--open", "open_it", is_flag=True, help="Show the report in the browser when it is done."
+    )(command)
+
+
+def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--escape/--no-escape",
+        default=True,
+        help="Put ' before text in CSV files that a spreadsheet would run as a formula. "
+        "Default: yes.",
+    )(command)
 
 
 # ---- commands ------------------------------------------------------------------------------------
@@ -160,6 +192,12 @@ def _wanted(progress: bool | None) -> bool:
 @click.option("--weight", metavar="COLUMN", help="How many rows each row counts for.")
 @click.option("--id", metavar="COLUMN", help="Names of the rows; not a feature.")
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Not a feature; may be repeated.")
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="COLUMN",
+    help="A feature although it looks like an identifier or a group; may be repeated.",
+)
 @click.option(
     "--categorical",
     multiple=True,
@@ -242,7 +280,7 @@ def _wanted(progress: bool | None) -> bool:
 @click.option(
     "--memory-limit",
     metavar="SIZE",
-    help="Memory to stay within, as 2GB. Default: what the system has.",
+    help="For the table and for the kernel matrix, each, as 2GB. Default: what the system has.",
 )
 @click.option(
     "--n-jobs",
@@ -251,6 +289,8 @@ def _wanted(progress: bool | None) -> bool:
     show_default=True,
     help="Threads; -1 is all processors. The result does not depend on it.",
 )
+@_open
+@_escape
 @_progress
 @_read_options
 def tune(
@@ -258,7 +298,8 @@ def tune(
     out: Path | None,
     n_jobs: int,
     memory_limit: str | None,
-    progress: bool | None,
+    progress: bool,
+    open_it: bool,
     **options: Any,
 ) -> None:
     """Tune an SVM on the table FILE (CSV, Parquet or svmlight; .gz .bz2 .xz too).
@@ -272,6 +313,8 @@ def tune(
     from .tune import tune as run
 
     settings = TuneSettings(**options)
+    if open_it and out is None:
+        raise click.UsageError("--open needs --out: the page is written there")
     try:
         settings.check()
     except ExactCVError as error:
@@ -288,9 +331,13 @@ def tune(
         out=out,
         n_jobs=n_jobs,
         memory_limit=memory_limit,
-        progress=_wanted(progress),
+        progress=progress,
         say=_say,
     )
+    if open_it and out is not None:
+        from .report import open_page
+
+        open_page(out / "report.html", _tell)
 
 
 @cli.command(epilog=EPILOG, short_help="Predict the rows of a table with a tuned model.")
@@ -315,6 +362,7 @@ def tune(
     show_default=True,
     help="Text that was not in the tuning data: refuse it, or let it be no level at all.",
 )
+@_escape
 @_read_options
 def predict(
     model: Path,
@@ -322,6 +370,7 @@ def predict(
     out: Path | None,
     drop: tuple[str, ...],
     unseen: Unseen,
+    escape: bool,
     **read_options: Any,
 ) -> None:
     """Predict the rows of FILE with MODEL, a model file or the folder that 'tune --out' wrote.
@@ -337,10 +386,26 @@ def predict(
         out=out,
         unseen=unseen,
         drop=drop,
+        escape=escape,
         read_options=read_options,
         show=lambda text: click.echo(text, nl=False),
         say=_tell,
     )
+
+
+@cli.command(short_help="Make the report of a finished run again.")
+@click.argument("folder", type=FILE)
+@click.option("--out", type=FILE, metavar="FILE", help="Default: report.html in FOLDER.")
+@_open
+def report(folder: Path, out: Path | None, open_it: bool) -> None:
+    """Make the page of FOLDER, which 'tune --out' wrote, once more; nothing is computed anew."""
+    from .report import open_page
+    from .report import report as run
+
+    path = run(folder, out)
+    click.echo(f"written: {path}")
+    if open_it:
+        open_page(path, _tell)
 
 
 @cli.command(short_help="Leave-one-out on a bundled data set.")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..exceptions import InputError
 from ..problem.intervals import wilson
 from ..storage.atomic import write_text
 from ..storage.model_file import load_model
 from ..storage.readers import read_table
-from ..storage.table import Table, parse_labels
+from ..storage.table import Cells, Table, parse_labels
 from ..storage.table_model import TableModel
 from ..types import Unseen
 from . import results
@@ -26,6 +30,7 @@ def predict(
     out: Path | None = None,
     unseen: Unseen = "error",
     drop: tuple[str, ...] = (),
+    escape: bool = True,
     read_options: dict[str, Any] | None = None,
     show: Callable[[str], None],
     say: Callable[[str], None],
@@ -44,33 +49,44 @@ def predict(
         row_names = ["" if name is None else name for name in table.texts(made.row_names)]
     X = made.apply(table, unseen)
     names, columns, predicted = results.prediction_rows(model.estimator, X, row_names)
-    text = results.to_csv(names, columns)
+    text = results.to_csv(names, columns, escape)
     if out is None:
         show(text)
     else:
         write_text(out, text)
         say(f"{len(predicted)} predictions written to {out}")
-    wrong = _wrong(table, made.target, predicted)
-    if wrong is not None:
-        low, high = wilson(wrong / len(predicted), len(predicted))
-        say(
-            f"error on the target {made.target!r} of {table.source}: {wrong / len(predicted):.4f} "
-            f"({wrong} of {len(predicted)} rows wrong; 95% interval {low:.4f} to {high:.4f})"
-        )
+    _tell_error(table, made.target, predicted, say)
 
 
-def _wrong(table: Table, target: str, predicted: Any) -> int | None:
-    """How many labels differ from the target; None if the table does not know it."""
-    if target not in table.columns or table.is_missing(target).any():
-        return None
+def _tell_error(table: Table, target: str, predicted: Any, say: Callable[[str], None]) -> None:
+    """How many labels differ from the target, in the rows that have one; nothing if none has."""
+    if target not in table.columns:
+        return
+    there = ~table.is_missing(target)
+    if not there.any():
+        return
+    known = Table(table.source, int(there.sum()), {target: _kept(table, target, there)})
     try:
-        truth = parse_labels(table, target)
+        truth = parse_labels(replace(known, notation=table.notation), target)
     except InputError:
-        return None
-    return sum(str(a) != str(b) for a, b in zip(truth, predicted, strict=True))
+        return
+    wrong = sum(str(a) != str(b) for a, b in zip(truth, predicted[there], strict=True))
+    gaps = "" if there.all() else f"; the other {int((~there).sum())} have no target"
+    low, high = wilson(wrong / len(truth), len(truth))
+    say(
+        f"error on the target {target!r} of {table.source}: {wrong / len(truth):.4f} "
+        f"({wrong} of {len(truth)} rows wrong; 95% interval {low:.4f} to {high:.4f}{gaps})"
+    )
+
+
+def _kept(table: Table, name: str, rows: NDArray[np.bool_]) -> Cells:
+    cells = table.columns[name]
+    if isinstance(cells, np.ndarray):
+        return cells[rows]
+    return [cell for cell, kept in zip(cells, rows.tolist(), strict=True) if kept]
 
 
 def _without(table: Table, drop: tuple[str, ...]) -> Table:
     gone = {table.find(column) for column in drop}
     kept = {name: cells for name, cells in table.columns.items() if name not in gone}
-    return Table(table.source, table.n_rows, kept, table.matrix, table.index)
+    return replace(table, columns=kept)

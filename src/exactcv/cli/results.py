@@ -15,17 +15,20 @@ from ..estimators.svc_cv import SVCCV
 from ..report.presentation import Presented
 from ..types import FloatArray
 
-__all__ = ["curve_png", "cv_csv", "left_out_csv", "prediction_rows", "to_csv"]
+__all__ = ["curve_png", "cv_csv", "left_out_csv", "prediction_rows", "to_csv", "unescaped"]
 
 CV_COLUMNS = {
     "gamma": "param_gamma", "C": "param_C", "lambda": "lambda", "score": "mean_test_score",
     "error": "error", "se": "se", "n_errors": "n_errors", "at_bound": "at_bound",
     "kkt": "kkt", "gap": "gap",
 }  # fmt: skip
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how cells begin that spreadsheets run
 
 
-def to_csv(names: Sequence[str], columns: Sequence[Any]) -> str:
+def to_csv(names: Sequence[str], columns: Sequence[Any], escape: bool = True) -> str:
     """Columns as CSV; numbers with all their digits, NaN as an empty cell.
+
+    With ``escape`` text that a spreadsheet would take for a formula gets a ' in front.
 
     Examples
     --------
@@ -33,23 +36,45 @@ def to_csv(names: Sequence[str], columns: Sequence[Any]) -> str:
     a,b
     1,0.1
     2,
+    >>> print(to_csv(["id"], [["=1+1", "-1"]]), end="")
+    id
+    '=1+1
+    -1
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
+    shown = _harmless if escape else str
+    writer.writerow([shown(name) for name in names])
     plain = [c.tolist() if isinstance(c, np.ndarray) else list(c) for c in columns]
     for row in zip(*plain, strict=True):
-        writer.writerow(["" if value != value else value for value in row])
+        cells = ["" if value != value else value for value in row]
+        writer.writerow([shown(v) if isinstance(v, str) else v for v in cells])
     return out.getvalue()
 
 
-def cv_csv(model: SVCCV) -> str:
+def _harmless(text: str) -> str:
+    """Text that no spreadsheet runs; numbers, such as the label "-1", are none."""
+    if not text.startswith(FORMULA):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return "'" + text
+    return text
+
+
+def unescaped(text: str) -> str:
+    """What the text was before it was made harmless."""
+    return text[1:] if text.startswith("'") and _harmless(text[1:]) == text else text
+
+
+def cv_csv(model: SVCCV, escape: bool = True) -> str:
     """One line a grid point; ``chosen`` is 1 for the point of the model."""
     found = model.cv_results_
     chosen = np.zeros(len(found["param_C"]), dtype=int)
     chosen[model.best_index_] = 1
     columns = [found[name] for name in CV_COLUMNS.values()]
-    return to_csv([*CV_COLUMNS, "chosen"], [*columns, chosen])
+    return to_csv([*CV_COLUMNS, "chosen"], [*columns, chosen], escape)
 
 
 def left_out_csv(
@@ -57,6 +82,7 @@ def left_out_csv(
     y: NDArray[Any],
     pair_values: FloatArray | None,
     row_names: Sequence[Any] | None,
+    escape: bool = True,
 ) -> str:
     """One line for each row that a fold has tested, in the order of the file.
 
@@ -80,7 +106,7 @@ def left_out_csv(
         shares = probabilities(pair_values[order], model._sigmoids, len(model.classes_))
         names += [f"probability of {label}" for label in model.classes_]
         columns += list(shares.T)
-    return to_csv(names, columns)
+    return to_csv(names, columns, escape)
 
 
 def _values(model: SVCCV, decision: FloatArray) -> tuple[list[str], list[FloatArray]]:

@@ -36,10 +36,13 @@ class TuneSettings:
     delimiter: str | None = None
     header: bool | None = None
     encoding: str = "utf-8"
+    decimal: str = "."
+    thousands: str | None = None
     weight: str | None = None
     groups: str | None = None
     id: str | None = None
     drop: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     max_levels: int = 100
     impute: str | None = None
@@ -60,6 +63,7 @@ class TuneSettings:
     probability: bool = False
     method: str = "exact"
     tol: float = 1e-8
+    escape: bool = True
     # None once the exact kernel has been settled on.
     approx: Approx | Literal["auto", "none"] | None = "auto"
     components: int | None = None
@@ -90,13 +94,15 @@ class TuneSettings:
 
     @property
     def read_options(self) -> dict[str, Any]:
-        names = ("format", "delimiter", "header", "encoding")
+        names = ("format", "delimiter", "header", "encoding", "decimal", "thousands")
         return {name: getattr(self, name) for name in names}
 
     def check(self) -> None:
         """Refuse what makes no sense whatever the data are."""
         from ..crossval.scoring import read_scoring
+        from ..storage.notation import Notation
 
+        Notation(self.decimal, self.thousands)
         self.folds()
         self.grid()
         gammas = self.gamma_grid()

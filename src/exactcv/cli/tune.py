@@ -23,8 +23,9 @@ from ..report.html import page as html_report
 from ..storage.atomic import write_bytes, write_text
 from ..storage.model_file import save_model
 from ..storage.preparation import Preparation, fit_preparation
-from ..storage.readers import digest, read_table
+from ..storage.readers import QID, digest, read_table
 from ..storage.run_folder import RunFolder, describe, settings_in
+from ..storage.suspects import refuse_suspects
 from ..storage.table import Table, parse_labels
 from ..storage.table_model import TableModel
 from ..types import FloatArray
@@ -47,6 +48,7 @@ class Loaded:
     groups: NDArray[Any] | None
     row_names: list[str] | None
     preparation: Preparation
+    has_qid: bool = False
 
 
 def tune(
@@ -62,7 +64,8 @@ def tune(
     """Cross-validate, choose, and write the results; None if they had been written before."""
     start = perf_counter()
     sha256 = digest(file)
-    loaded = load(read_table(file, **settings.read_options), settings)
+    table = read_table(file, memory_limit=memory_limit, **settings.read_options)
+    loaded = load(table, settings)
     if digest(file) != sha256:
         raise InputError(f"{file.name} changed while it was read; run the command again")
     choice = _choose_kernel(loaded, settings, out, memory_limit)
@@ -96,10 +99,18 @@ def tune(
                 "goes on from there",
                 stop.partial,
             ) from stop
-        code = _code(file, asked if settings.approx is None else settings)
-        written = _write(out, file, model, loaded, values, facts, code, say)
-        timings = {"seconds": perf_counter() - start, "gammas_taken_up": store.taken_up}
-        folder.finish(_result(model, written), timings)
+        page = {
+            "title": f"{file.name}: {loaded.preparation.target}",
+            "facts": facts,
+            "code": _code(file, asked if settings.approx is None else settings),
+        }
+        written = _write(out, model, loaded, values, page, settings.escape, say)
+        timings = {
+            "seconds": perf_counter() - start,
+            "gammas_taken_up": store.taken_up,
+            "parts": model._overview().timings,
+        }
+        folder.finish(_result(model, written), page, timings)
     _tell(model, say)
     say(f"\nwritten to {out}: {', '.join([*written, 'run.json'])}")
     return model
@@ -117,6 +128,10 @@ def load(table: Table, settings: TuneSettings) -> Loaded:
     y = parse_labels(table, target)
     _check_classes(table, target, y)
     weight = _weights(table, roles["weight"])
+    kept = {table.find(column) for column in settings.keep}
+    features = [n for n in table.names if n not in {target, *others, *kept}]
+    if table.matrix is None:
+        refuse_suspects(table, features, y)
     preparation, X = fit_preparation(
         table,
         target=target,
@@ -135,6 +150,7 @@ def load(table: Table, settings: TuneSettings) -> Loaded:
         groups=_groups(table, roles["groups"]),
         row_names=None if roles["id"] is None else _names_of(table, roles["id"]),
         preparation=preparation,
+        has_qid=table.matrix is not None and QID in table.columns,
     )
 
 
@@ -147,8 +163,9 @@ def _only_target(table: Table, settings: TuneSettings) -> str:
         raise InputError(
             f"{table.source} is an svmlight file, whose labels come first: use --target target"
         )
-    for name in (*_ROLES, "drop", "categorical"):
-        if getattr(settings, name):
+    for name in (*_ROLES, "drop", "keep", "categorical"):
+        given = getattr(settings, name)
+        if given and not (name == "groups" and given == QID and QID in table.columns):
             raise InputError(f"--{name} needs columns with names, which svmlight files have not")
     return "target"
 
@@ -306,12 +323,8 @@ def _facts(file: Path, loaded: Loaded, settings: TuneSettings) -> dict[str, str]
     }
     if settings.impute:
         facts["gaps"] = "filled with the median (text: the most frequent level) of all rows"
-    names = [c.name for c in text if c.levels is not None and 2 * len(c.levels) > len(loaded.y)]
-    if names:
-        facts["check"] = (
-            f"nearly every row has a value of its own in {', '.join(names[:8])}; if it names the "
-            "rows, leave it out with --id or --drop"
-        )
+    if loaded.has_qid and settings.groups is None:
+        facts["qid"] = "not used; --groups qid leaves the rows of a query out together"
     if made.constant:
         facts["left out"] = "constant: " + ", ".join(made.constant[:8])
     return facts
@@ -330,29 +343,23 @@ def _tell(model: SVCCV, say: Say) -> None:
 
 def _write(
     out: Path,
-    file: Path,
     model: SVCCV,
     loaded: Loaded,
     values: FloatArray | None,
-    facts: dict[str, str],
-    code: str,
+    page: dict[str, Any],
+    escape: bool,
     say: Say,
 ) -> list[str]:
     """All results; the names of the files."""
     saved = TableModel(model, loaded.preparation)
     save_model(saved, out / "model.exactcv")
     texts = {
-        "cv.csv": results.cv_csv(model),
-        "predictions.csv": results.left_out_csv(model, loaded.y, values, loaded.row_names),
+        "cv.csv": results.cv_csv(model, escape),
+        "predictions.csv": results.left_out_csv(model, loaded.y, values, loaded.row_names, escape),
     }
-    page = html_report.Page(
-        overview=model._overview(),
-        title=f"{file.name}: {loaded.preparation.target}",
-        facts=facts,
-        row_names=loaded.row_names or range(1, len(loaded.y) + 1),
-        code=code,
-    )
-    texts["report.html"] = html_report.render(page)
+    row_names = loaded.row_names or range(1, len(loaded.y) + 1)
+    shown = html_report.Page(overview=model._overview(), row_names=row_names, **page)
+    texts["report.html"] = html_report.render(shown)
     for name, text in texts.items():
         write_text(out / name, text)
     picture = results.curve_png(model)

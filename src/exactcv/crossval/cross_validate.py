@@ -13,6 +13,7 @@ from ..judge.certificate import warn_if_short
 from ..problem import checks, inputs
 from ..runtime.progress import Progress, following
 from ..runtime.threads import Workers
+from ..runtime.user_line import user_level
 from ..types import (
     Approx,
     ClassWeight,
@@ -250,7 +251,7 @@ def cross_validate(
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted before the first fold was solved") from stop
     n_solutions = len(result.Cs) * (len(task.folds) + 1)
-    warn_if_short(result.certificate, result.Cs, n_solutions, stacklevel=4)
+    warn_if_short(result.certificate, result.Cs, n_solutions, stacklevel=user_level() + 1)
     return result
 
 

@@ -30,6 +30,7 @@ from ..problem.kernels import Kernel, check_psd, kernel_matrix
 from ..problem.problem import Guests, Problem, Task
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
+from .work import Work
 
 __all__ = ["KernelRows", "Plan", "Ran", "run"]
 
@@ -170,7 +171,10 @@ def run(task: AnyTask, method: str, workers: Workers) -> Any:
     nothing is).
     """
     start, ledger = perf_counter(), _open(task)
-    workers.watch.follow(ledger)
+    if method == "exact" and isinstance(ledger, Ledger) and ledger.task.problem.psd:
+        workers.watch.follow(Work(ledger))
+    else:
+        workers.watch.follow(ledger)
     chosen: Any = lowrank.METHOD if isinstance(task, FeatureTask) else get_method(method)
     try:
         stats = dict(chosen.run(task, ledger, workers))

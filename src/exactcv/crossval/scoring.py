@@ -25,6 +25,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring, get_scorer
 
 from ..exceptions import InputError, InputTypeError
+from ..runtime.user_line import user_level
 from ..tolerances import TIE
 from ..types import FloatArray, IntArray
 from .calibration import Sigmoid, couple, fit_sigmoid, raise_winners
@@ -186,6 +187,7 @@ class LeftOut(ClassifierMixin, BaseEstimator):
         except (TypeError, ValueError, AttributeError) as error:
             raise InputError(
                 f"scoring={scorer.name!r} failed on left-out values: {error}"
+                + _advice(scorer.name, str(error), self.classes_)
             ) from error
         if not isinstance(value, numbers.Real):
             raise InputTypeError(f"scoring={scorer.name!r} gave {value!r}; it must give a number")
@@ -197,6 +199,21 @@ def shaped(decision: FloatArray, n_classes: int, shape: str) -> FloatArray:
     if n_classes == 2:
         return np.asarray(decision[..., 0])
     return ovr_columns(decision, n_classes) if shape == "ovr" else ovo_columns(decision)
+
+
+def _advice(name: Any, error: str, classes: NDArray[Any]) -> str:
+    """What to do where a score of one class does not know which class that is."""
+    base = name.partition("_")[0] if isinstance(name, str) else ""
+    if base not in ("f1", "precision", "recall", "jaccard"):
+        return ""
+    average = f"scoring='{base}_macro' (the mean over the classes)"
+    if "pos_label" not in error:
+        return f"; use {average}" if "average=" in error else ""
+    label = classes.tolist()[-1]
+    return (
+        f"; say which class it is about, scoring=sklearn.metrics.make_scorer({base}_score, "
+        f"pos_label={label!r}), or use {average}"
+    )
 
 
 def fit_sigmoids(
@@ -296,7 +313,7 @@ def warn_of_weights(scorer: Scorer) -> None:
     warnings.warn(
         f"scoring={scorer.name!r} takes no sample_weight: its scores are unweighted",
         UserWarning,
-        stacklevel=4,
+        stacklevel=user_level(),
     )
 
 

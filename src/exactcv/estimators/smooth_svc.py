@@ -18,6 +18,7 @@ from ..exceptions import InputError, NotExactWarning
 from ..problem import checks, inputs
 from ..problem.kernels import Kernel, kernel_between, kernel_matrix
 from ..runtime.threads import SingleThreadedBlas
+from ..runtime.user_line import user_level
 from ..types import (
     ClassWeight,
     FloatArray,
@@ -131,7 +132,9 @@ class SmoothSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
         strategy = checks.check_choice("strategy", self.strategy, STRATEGIES)
         kernel = inputs.check_kernel(self.kernel, self.gamma, self.degree, self.coef0)
         intercept = checks.check_flag("fit_intercept", self.fit_intercept)
-        rows, labels = validate_data(self, X, y, dtype=np.float64, order="C")
+        inputs.refuse_missing_labels(y)
+        with inputs.naming_text(X):
+            rows, labels = validate_data(self, X, y, dtype=np.float64, order="C")
         check_classification_targets(labels)
         self.classes_, signs = _two_classes(column_or_1d(labels))
         if sample_weight is not None and np.isscalar(sample_weight):
@@ -155,7 +158,7 @@ class SmoothSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
                 f"Newton's method ended with a gradient of norm {self.gradient_norm_:.1e}: C={C:g} "
                 "is beyond the accuracy of float64 for these data; scale the features or lower C",
                 NotExactWarning,
-                stacklevel=2,
+                stacklevel=user_level(),
             )
         coef, b = design.split(found.theta)
         for stale in ("coef_", "dual_coef_"):  # of an earlier fit with another kernel
@@ -170,7 +173,8 @@ class SmoothSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Matrix) -> FloatArray:
         """f(x) = w'x + b or sum_j u_j k(x, x_j) + b; positive for ``classes_[1]``."""
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        with inputs.naming_text(X):
+            rows = validate_data(self, X, dtype=np.float64, reset=False)
         if hasattr(self, "coef_"):
             values: FloatArray = rows @ self.coef_[0] + self.intercept_[0]
             return values

@@ -49,6 +49,7 @@ from ..report.overview import LeftOutRows, Overview
 from ..report.presentation import Presented
 from ..runtime.memory import check_memory
 from ..runtime.threads import Workers
+from ..runtime.user_line import user_level
 from ..types import (
     Approx,
     ClassWeight,
@@ -333,8 +334,12 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
                 "to the best of them, and is the `partial` of this exception",
                 self,
             ) from stop
-        n_solutions = searched.tuning.n_solutions
-        warn_if_short(self.certificate_, self.cv_results_["param_C"], n_solutions, stacklevel=5)
+        warn_if_short(
+            self.certificate_,
+            self.cv_results_["param_C"],
+            searched.tuning.n_solutions,
+            stacklevel=user_level() + 1,
+        )
         return values
 
     def _fit_approximately(
@@ -433,10 +438,18 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
     def _read_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
         """X (sparse stays sparse) and the labels, in scikit-learn's way but with our errors."""
         inputs.refuse_path(X)
+        inputs.refuse_missing_labels(y)
         try:
-            X, y = validate_data(
-                self, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
-            )
+            with inputs.naming_text(X):
+                X, y = validate_data(
+                    self,
+                    X,
+                    y,
+                    accept_sparse="csr",
+                    dtype=np.float64,
+                    order="C",
+                    ensure_min_samples=2,
+                )
             check_classification_targets(y)
         except TypeError as error:
             raise InputTypeError(str(error)) from error
@@ -627,7 +640,8 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             return values_of_file(self, X)
         inputs.refuse_path(X)
         try:
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+            with inputs.naming_text(X):
+                X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         except TypeError as error:
             raise InputTypeError(str(error)) from error
         except ValueError as error:

@@ -29,6 +29,7 @@ from scipy.spatial.distance import cdist
 
 from ..exceptions import InputError, NotPSDWarning, UnsupportedError
 from ..problem.kernels import Kernel, overflow_error
+from ..runtime.user_line import user_level
 from ..types import FloatArray
 
 __all__ = [
@@ -152,7 +153,7 @@ class Nystroem:
                 "the kernel is not positive semidefinite; the Nystroem features leave out the "
                 f"{int((values < 0).sum())} directions of the landmarks with negative eigenvalues",
                 NotPSDWarning,
-                stacklevel=2,
+                stacklevel=user_level(),
             )
         kept = values > max(_LEAST_EIGENVALUE * largest, _UNDERFLOW)
         inverse = np.zeros_like(values)

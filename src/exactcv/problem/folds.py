@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputError, InputTypeError
+from ..runtime.user_line import user_level
 from ..types import BoolArray, IntArray
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ def _warn_of_groups(cv: Any) -> None:
         f"groups is ignored by cv={cv!r}; use a group splitter such as GroupKFold or "
         "LeaveOneGroupOut to keep groups together",
         UserWarning,
-        stacklevel=2,
+        stacklevel=user_level(),
     )
 
 

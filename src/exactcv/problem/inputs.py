@@ -9,7 +9,8 @@ from __future__ import annotations
 import numbers
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,11 +36,13 @@ __all__ = [
     "class_factors",
     "encode_labels",
     "is_missing",
+    "naming_text",
     "read_data",
     "read_groups",
     "read_labels",
     "read_sample_weight",
     "read_weights",
+    "refuse_missing_labels",
     "refuse_path",
     "shown_classes",
     "times_class_weight",
@@ -165,14 +168,52 @@ def _read_features(X: Any) -> FloatArray:
     from sklearn.utils import check_array
 
     try:
-        checked: FloatArray = check_array(
-            X, dtype=np.float64, order="C", ensure_min_samples=2, input_name="X"
-        )
+        with naming_text(X):
+            checked: FloatArray = check_array(
+                X, dtype=np.float64, order="C", ensure_min_samples=2, input_name="X"
+            )
+    except InputError:
+        raise
     except TypeError as error:
         raise InputTypeError(f"X cannot be used: {error}") from error
     except ValueError as error:
         raise InputError(f"X cannot be used: {error}") from error
     return checked
+
+
+@contextmanager
+def naming_text(X: Any) -> Iterator[None]:
+    """Where text in X cannot be converted, say in which column and row it is."""
+    try:
+        yield
+    except ValueError as error:
+        found = None if "convert" not in str(error) else _first_text(X)
+        if found is None:
+            raise
+        column, row, cell = found
+        raise InputError(
+            f"X has text in column {column!r} (row {row}: {str(cell)[:40]!r}); make numbers of it, "
+            "with sklearn.preprocessing.OneHotEncoder for example, or leave the column out "
+            f"({error})"
+        ) from error
+
+
+def _first_text(X: Any) -> tuple[Any, int, Any] | None:
+    """Column, row and cell of the first text in X that is no number."""
+    if hasattr(X, "columns") and hasattr(X, "__getitem__"):
+        columns = [(name, np.asarray(X[name])) for name in X.columns]
+    else:
+        array = np.asarray(X, dtype=object)
+        columns = list(enumerate(array.T)) if array.ndim == 2 else []
+    for name, cells in columns:
+        if cells.dtype.kind not in "OUS":
+            continue
+        for row, cell in enumerate(cells.tolist()):
+            try:
+                float(cell)
+            except (TypeError, ValueError):
+                return name, row, cell
+    return None
 
 
 def read_labels(
@@ -210,8 +251,7 @@ def encode_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any], IntArray]
         raise InputError(f"y must be one-dimensional, one label a row: {error}") from error
     if len(labels) != n:
         raise InputError(f"X has {n} rows but y has {len(labels)} labels")
-    if _has_missing(labels):
-        raise InputError("y contains missing values (NaN or None); drop those rows")
+    refuse_missing_labels(labels)
     try:
         classes, codes = np.unique(labels, return_inverse=True)
     except TypeError as error:
@@ -224,12 +264,31 @@ def encode_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any], IntArray]
     return labels, classes, codes.astype(np.intp)
 
 
-def _has_missing(labels: NDArray[Any]) -> bool:
+def refuse_missing_labels(y: Any) -> None:
+    """``InputError`` that names the first row of y without a label.
+
+    Examples
+    --------
+    >>> refuse_missing_labels(["a", None, "b"])
+    Traceback (most recent call last):
+    exactcv.exceptions.InputError: y contains missing values (NaN or None), first in row 1; ...
+    """
+    labels = y if isinstance(y, np.ndarray) else np.asarray(y, dtype=object)
+    if labels.ndim != 1:
+        return
     if labels.dtype.kind == "f":
-        return not bool(np.isfinite(labels).all())
-    if labels.dtype.kind == "O":
-        return any(is_missing(label) for label in labels)
-    return False
+        missing = np.isnan(labels)
+        if np.isinf(labels).any():
+            raise InputError(f"Input y contains infinity, first in row {np.isinf(labels).argmax()}")
+    elif labels.dtype.kind == "O":
+        missing = np.array([is_missing(label) for label in labels], dtype=bool)
+    else:
+        return
+    if missing.any():
+        raise InputError(
+            f"y contains missing values (NaN or None), first in row {int(np.argmax(missing))}; "
+            "drop those rows"
+        )
 
 
 def _refuse_masked(values: Any, name: str) -> None:

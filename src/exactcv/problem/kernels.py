@@ -31,6 +31,7 @@ from scipy.spatial.distance import cdist
 
 from ..exceptions import InputError, InputTypeError, NotPSDWarning
 from ..runtime.threads import Workers
+from ..runtime.user_line import user_level
 from ..types import FloatArray, KernelFunction, KernelName
 from .gamma import all_differ, gamma_by_rule, median_distance, median_gamma
 from .repeated import ROUNDING, copy_repeated, first_equal, first_similar
@@ -335,7 +336,7 @@ def check_psd(K: FloatArray, kernel: Kernel) -> bool:
         "so solutions may be local ones and result.certificate.exact is False; method 'exact' "
         "solves every fold from scratch",
         NotPSDWarning,
-        stacklevel=3,
+        stacklevel=user_level(),
     )
     return False
 

@@ -1,4 +1,4 @@
-"""Will the kernel matrix fit?  Asked before anything is allocated."""
+"""Will it fit?  Asked of tables and kernel matrices before they are allocated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from pathlib import Path
 
 from ..exceptions import InputError, InputTypeError, MemoryLimitError
 
-__all__ = ["available_memory", "check_memory", "matrix_size", "parse_bytes", "readable", "shortage"]
+__all__ = [
+    "Budget",
+    "available_memory",
+    "check_memory",
+    "matrix_size",
+    "parse_bytes",
+    "readable",
+    "shortage",
+]
 
 # Kernel matrix, the methods' factors and workspaces, the left-out coefficients: measured peak.
 _TIMES_KERNEL = 3
@@ -50,7 +58,7 @@ def parse_bytes(limit: int | float | str) -> int:
 
 def available_memory() -> int | None:
     """Bytes this process may still use, or None if the system does not say."""
-    amounts = [_meminfo_available(), _control_group_available()]
+    amounts = [_meminfo_available(), _control_group_available(), _address_space_available()]
     known = [amount for amount in amounts if amount is not None]
     return min(known) if known else _physical_memory()
 
@@ -78,11 +86,58 @@ def _control_group_available() -> int | None:
     return None
 
 
+def _address_space_available() -> int | None:
+    """What ``ulimit -v`` leaves: addresses count from when they are reserved, used or not."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        used = pages * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, AttributeError, OSError, ValueError):  # not on every system
+        return None
+    return None if limit == resource.RLIM_INFINITY else max(limit - used, 0)
+
+
 def _physical_memory() -> int | None:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         return None
+
+
+class Budget:
+    """What a table that is being read may take.
+
+    Parameters
+    ----------
+    memory_limit : int or str, optional
+        By default what the system has available.
+
+    Examples
+    --------
+    >>> budget = Budget("1MB")
+    >>> budget.take(900_000, "the first 500 rows of t.csv")
+    >>> budget.take(900_000, "the first 1000 rows of t.csv")
+    Traceback (most recent call last):
+    exactcv.exceptions.MemoryLimitError: the first 1000 rows of t.csv take 1.8 MB, but ...
+    """
+
+    def __init__(self, memory_limit: int | float | str | None = None):
+        named = memory_limit is not None
+        self.limit = parse_bytes(memory_limit) if memory_limit is not None else available_memory()
+        self._source = "--memory-limit is" if named else "the memory available is"
+        self.taken = 0
+
+    def take(self, size: int, what: str) -> None:
+        """Count these bytes; ``MemoryLimitError`` if that is too much by now."""
+        self.taken += size
+        if self.limit is not None and self.taken > self.limit:
+            raise MemoryLimitError(
+                f"{what} take {readable(self.taken)}, but {self._source} {readable(self.limit)}; "
+                "keep fewer rows or columns, raise the limit, or read the table piece by piece in "
+                "Python (Parquet and approx='nystroem')"
+            )
 
 
 def check_memory(

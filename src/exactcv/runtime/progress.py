@@ -10,6 +10,7 @@ anywhere else, such as a log file.
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ __all__ = ["Progress", "Run", "following", "job"]
 
 LOOK_EVERY = 0.1  # seconds
 LINE_EVERY = 2.0  # seconds between lines of text, at the least
+LINE_AFTER = 60.0  # seconds after which there is a line even if little has happened
 BAR_WIDTH = 30
 
 
@@ -95,7 +97,6 @@ class Progress:
     ...             run.say(f"gamma={gamma}")
     >>> print(out.getvalue(), end="")  # doctest: +ELLIPSIS
     exactcv: gamma=0.1 (1 of 2)
-    exactcv: gamma=1.0 (2 of 2)
     exactcv: done in ... s
     """
 
@@ -232,21 +233,33 @@ def left(fraction: float, seconds: float) -> str:
 
 
 class Lines:
-    """Lines of text, few enough for a log file."""
+    """Lines of text, few enough for a log file: the first, the last, and now and then one."""
 
     def __init__(self, out: TextIO):
-        self._out, self._last = out, (0.0, 0.0)
+        self._out, self._drawn, self._said = out, (0.0, 0.0), -math.inf
+        self._stage = ""  # what was not said, for the last line is too fresh
 
     def say(self, text: str) -> None:
-        print(f"exactcv: {text}", file=self._out, flush=True)
+        if monotonic() - self._said < LINE_EVERY:
+            self._stage = f", {text}"
+            return
+        self._stage, self._said = "", monotonic()
+        self._write(text)
 
     def draw(self, fraction: float, seconds: float) -> None:
-        if fraction >= self._last[0] + 0.1 and seconds >= self._last[1] + LINE_EVERY:
-            self._last = fraction, seconds
-            self.say(f"{fraction:.0%} after {seconds:.0f} s, {left(fraction, seconds)} left")
+        since = seconds - self._drawn[1]
+        much = fraction >= self._drawn[0] + 0.1 and since >= LINE_EVERY
+        if much or since >= LINE_AFTER:
+            self._drawn, self._said = (fraction, seconds), monotonic()
+            time = f"{fraction:.0%} after {seconds:.0f} s, {left(fraction, seconds)} left"
+            self._write(time + self._stage)
+            self._stage = ""
 
     def close(self, text: str) -> None:
-        self.say(text)
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        print(f"exactcv: {text}", file=self._out, flush=True)
 
 
 class TextBar:
@@ -293,7 +306,6 @@ class RichBar:
             TaskProgressColumn,
             TextColumn,
             TimeElapsedColumn,
-            TimeRemainingColumn,
         )
         from rich.table import Column
 
@@ -302,7 +314,7 @@ class RichBar:
             BarColumn(20),
             TaskProgressColumn(),
             TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]} left"),
             # The only column that gives way in a narrow window.
             TextColumn(
                 "{task.description}",
@@ -312,14 +324,14 @@ class RichBar:
             console=Console(file=out),
             expand=True,
         )
-        self._task = self._bar.add_task("", total=1.0)
+        self._task = self._bar.add_task("", total=1.0, left="-:--")
         self._bar.start()
 
     def say(self, text: str) -> None:
         self._bar.update(self._task, description=text)
 
     def draw(self, fraction: float, seconds: float) -> None:
-        self._bar.update(self._task, completed=fraction)
+        self._bar.update(self._task, completed=fraction, left=left(fraction, seconds))
 
     def close(self, text: str) -> None:
         self._bar.update(self._task, description=text)

@@ -25,6 +25,7 @@ from scipy import sparse
 
 from ..exceptions import InputError
 from ..types import FloatArray, Unseen
+from .notation import are_dates
 from .table import UNNAMED, Table, listed
 
 __all__ = ["Column", "Preparation", "fit_preparation"]
@@ -193,6 +194,7 @@ def fit_preparation(
     """
     weight = np.ones(table.n_rows) if weight is None else weight
     used = [name for name in table.names if name not in {target, *others}]
+    used = used if table.matrix is None else []
     others += tuple(name for name in table.index if name not in {target, *others})
     if table.matrix is None:
         _check_kinds(table, used, categorical, most_levels)
@@ -229,6 +231,8 @@ def _check_kinds(
     if empty:
         raise InputError(f"{table.source}: no values at all in {listed(empty)}; use --drop")
     for name, kind in kinds.items():
+        if kind == "misread" and name not in categorical:
+            raise InputError(table.misread(name))
         if kind == "mixed" and name not in categorical:
             row, cell = table.first_text(name)
             raise InputError(
@@ -237,6 +241,12 @@ def _check_kinds(
             )
         if kind == "text" or name in categorical:
             levels = {cell for cell in table.texts(name) if cell is not None}
+            if name not in categorical and are_dates(levels):
+                raise InputError(
+                    f"{table.source}: column {name!r} holds dates, such as {min(levels)[:40]!r}; "
+                    f"--drop {name!r}, put numbers in their place (days since a first one), or use "
+                    f"--categorical {name!r}"
+                )
             if len(levels) > most_levels:
                 raise InputError(
                     f"{table.source}: column {name!r} has {len(levels)} different texts, such as "

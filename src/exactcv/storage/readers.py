@@ -8,6 +8,7 @@ about what a cell means.  The format follows the name (.csv .tsv .parquet .svm .
 from __future__ import annotations
 
 import bz2
+import codecs
 import csv
 import gzip
 import hashlib
@@ -16,18 +17,22 @@ import lzma
 import re
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from sys import getsizeof
 from typing import IO, Any
 
 import numpy as np
 
 from ..exceptions import FileError, InputError, MissingExtraError
 from ..lowrank.rows.parquet import index_columns
+from ..runtime.memory import Budget
 from .atomic import translated
-from .table import UNNAMED, Cells, Table, _number, listed
+from .notation import Notation, in_some_notation
+from .table import UNNAMED, Cells, Table, listed
 
-__all__ = ["FORMATS", "digest", "read_table", "refuse_twins"]
+__all__ = ["FORMATS", "QID", "digest", "read_table", "refuse_twins"]
 
 FORMATS = ("csv", "parquet", "svmlight")
 SUFFIXES = {
@@ -35,6 +40,15 @@ SUFFIXES = {
     ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".t": "svmlight",
 }  # fmt: skip
 COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+# What is not read, by its first bytes, and what to do with it.
+STRANGERS = {
+    b"PK\x03\x04": "a zip archive or a spreadsheet; unpack it, or save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "an old spreadsheet; save the sheet as CSV",
+    b"\x28\xb5\x2f\xfd": "packed with zstd; unpack it, or use gzip",
+    b"7z\xbc\xaf": "a 7z archive; unpack it",
+}
+BLOCK = 256  # rows between two looks at how much memory they take
+QID = "qid"  # the column of query numbers that svmlight files may have
 DELIMITERS = ",;\t|"
 LARGEST_CELL = 2**24
 _SVMLIGHT = re.compile(r"[-+\w.,]+(\s+qid:\d+)?(\s+\d+:[-+\w.]+)+\s*(#.*)?")
@@ -54,6 +68,9 @@ def read_table(
     delimiter: str | None = None,
     header: bool | None = None,
     encoding: str = "utf-8",
+    decimal: str = ".",
+    thousands: str | None = None,
+    memory_limit: int | float | str | None = None,
 ) -> Table:
     """Read a file.
 
@@ -69,8 +86,13 @@ def read_table(
         Does the first line of a CSV file hold names?  Without names columns are called 1, 2, ...
         By default yes, but a first line of nothing but numbers is refused.
     encoding : str
+    decimal, thousands : str, optional
+        How numbers are written where they are text.
+    memory_limit : int or str, optional
+        What the table may take, as "2GB"; by default what the system has available.
     """
     source = path.name
+    notation, budget = Notation(decimal, thousands), Budget(memory_limit)
     with translated("read", path):
         if path.is_dir():
             raise FileError(f"cannot read {str(path)!r}: it is a folder")
@@ -79,10 +101,15 @@ def read_table(
         try:
             chosen = format or _format(path, data)
             if chosen == "parquet":
-                return _read_parquet(data, source)
-            if chosen == "svmlight":
-                return _read_svmlight(data, source)
-            return _read_csv(data, source, delimiter, header, encoding)
+                table = _read_parquet(data, source, budget)
+            elif chosen == "svmlight":
+                table = _read_svmlight(data, source, budget)
+            else:
+                with _as_text(data, source, encoding) as text:
+                    table = _table(
+                        _rows(text, source, delimiter, encoding, decimal), source, header, budget
+                    )
+            return replace(table, notation=notation)
         except _DAMAGE as error:
             raise FileError(f"{source}: the compressed data are damaged: {error}") from error
         except OSError as error:
@@ -96,6 +123,9 @@ def _opened(path: Path) -> IO[bytes]:
         start = file.read(6)
     if not start:
         raise FileError(f"{path.name} is empty")
+    for magic, what in STRANGERS.items():
+        if start.startswith(magic):
+            raise FileError(f"{path.name} is {what}")
     for magic, opener in COMPRESSED.items():
         if start.startswith(magic):
             return opener(path, "rb")  # type: ignore[operator]
@@ -118,28 +148,29 @@ def _format(path: Path, data: IO[bytes]) -> str:
 # ---- CSV -----------------------------------------------------------------------------------------
 
 
-def _read_csv(
-    data: IO[bytes], source: str, delimiter: str | None, header: bool | None, encoding: str
-) -> Table:
-    with _as_text(data, encoding) as text:
-        return _table(_rows(text, source, delimiter, encoding), source, header)
-
-
-def _as_text(data: IO[bytes], encoding: str) -> io.TextIOWrapper:
+def _as_text(data: IO[bytes], source: str, encoding: str) -> io.TextIOWrapper:
     utf8 = encoding.lower().replace("-", "").replace("_", "") == "utf8"
+    start = data.read(64)
+    data.seek(0)
+    if utf8 and start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(f"{source} is UTF-16 text: use --encoding utf-16, or save it as UTF-8")
+    if utf8 and b"\0" in start:
+        raise InputError(f"{source} seems to be UTF-16 text: use --encoding utf-16-le or utf-16-be")
     try:
         return io.TextIOWrapper(data, encoding="utf-8-sig" if utf8 else encoding, newline="")
     except LookupError:
         raise InputError(f"the encoding {encoding!r} is not known") from None
 
 
-def _table(rows: Iterator[tuple[int, list[str]]], source: str, header: bool | None) -> Table:
+def _table(
+    rows: Iterator[tuple[int, list[str]]], source: str, header: bool | None, budget: Budget
+) -> Table:
     try:
         _, first = next(rows)
     except StopIteration:
         raise InputError(f"{source} has no lines") from None
     if header is None:
-        header = not all(_number(cell) == _number(cell) for cell in first)
+        header = not all(map(in_some_notation, first))
         if not header:
             raise InputError(
                 f"the first line of {source} has only numbers: say --no-header if it is a row of "
@@ -149,7 +180,9 @@ def _table(rows: Iterator[tuple[int, list[str]]], source: str, header: bool | No
     names = _names(first, source) if header else [str(k + 1) for k in range(width)]
     columns: list[list[str]] = [[] for _ in range(width)]
     kept = [] if header else [(1, first)]
-    for line, row in chain(kept, rows):
+    for count, (line, row) in enumerate(chain(kept, rows), start=1):
+        if count % BLOCK == 0:
+            budget.take(BLOCK * _bytes_of(row), f"the first {count} rows of {source}")
         if len(row) != width:
             raise InputError(
                 f"{source}, line {line}: {len(row)} cells where the first line has {width}"
@@ -161,21 +194,28 @@ def _table(rows: Iterator[tuple[int, list[str]]], source: str, header: bool | No
     return Table(source, len(columns[0]), dict(zip(names, columns, strict=True)))
 
 
+def _bytes_of(row: list[str]) -> int:
+    """What a row takes: a place for each cell, and the text of it (one letter is shared by all)."""
+    return sum(8 + (getsizeof(cell) if len(cell) > 1 else 0) for cell in row)
+
+
 def _rows(
-    text: io.TextIOWrapper, source: str, delimiter: str | None, encoding: str
+    text: io.TextIOWrapper, source: str, delimiter: str | None, encoding: str, decimal: str
 ) -> Iterator[tuple[int, list[str]]]:
     """Lines (as the file counts them) and cells; blank lines are passed over."""
     csv.field_size_limit(LARGEST_CELL)
     try:
-        delimiter = delimiter or _delimiter(_first_line(text))
+        delimiter = delimiter or _delimiter(_first_line(text), decimal)
         reader = csv.reader(text, delimiter=delimiter, strict=True)
         for row in reader:
             if row and (len(row) > 1 or row[0].strip()):
                 yield reader.line_num, row
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
+        byte = ""
+        if isinstance(error, UnicodeDecodeError):
+            byte = f" (byte {error.object[error.start]:#04x})"
         raise InputError(
-            f"{source} is not {encoding} text (byte {error.object[error.start]:#04x}): name its "
-            "encoding, such as --encoding latin-1"
+            f"{source} is not {encoding} text{byte}: name its encoding, such as --encoding latin-1"
         ) from error
     except csv.Error as error:
         raise InputError(f"{source} is not a well-formed CSV file: {error}") from error
@@ -191,10 +231,11 @@ def _first_line(text: io.TextIOWrapper) -> str:
     return line
 
 
-def _delimiter(line: str) -> str:
+def _delimiter(line: str, decimal: str) -> str:
     """The most frequent of the usual delimiters outside quotes; a comma if there is none."""
     bare = re.sub(r'"[^"]*"', "", line)
-    return max(DELIMITERS, key=bare.count)
+    likely = max(DELIMITERS.replace(decimal, ""), key=bare.count)
+    return likely if likely in bare else ","
 
 
 def _names(cells: list[str], source: str) -> list[str]:
@@ -214,7 +255,7 @@ def refuse_twins(names: list[str], source: str) -> None:
 # ---- Parquet -------------------------------------------------------------------------------------
 
 
-def _read_parquet(data: IO[bytes], source: str) -> Table:
+def _read_parquet(data: IO[bytes], source: str, budget: Budget) -> Table:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -223,7 +264,9 @@ def _read_parquet(data: IO[bytes], source: str) -> Table:
             'Parquet files need pyarrow: pip install "exactcv[parquet]"'
         ) from missing
     try:
-        found = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data.read())).read()
+        file = pyarrow.parquet.ParquetFile(data)
+        budget.take(2 * _parquet_bytes(file.metadata), source)  # as Arrow has it, and as we do
+        found = file.read()
     except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError) as error:
         raise FileError(f"{source} is not a Parquet file that can be read: {error}") from error
     names = [str(name) for name in found.column_names]
@@ -231,18 +274,31 @@ def _read_parquet(data: IO[bytes], source: str) -> Table:
     index = tuple(index_columns(found.schema))
     if len(names) == len(index) or not found.num_rows:
         raise InputError(f"{source} has no {'columns' if len(names) == len(index) else 'rows'}")
-    columns = {}
+    columns: dict[str, Cells] = {}
+    unusable = {}
     for name, column in zip(names, found.columns, strict=True):
-        try:
-            columns[name] = _arrow_cells(column, name, source)
-        except InputError:
-            if name not in index:  # an index of dates, say, is in nobody's way
-                raise
-    return Table(source, found.num_rows, columns, index=index)
+        cells = _arrow_cells(column)
+        columns[name] = [] if cells is None else cells
+        if cells is None:  # dropped, or the index of a frame, it is in nobody's way
+            unusable[name] = (
+                f"column {name!r} has type {column.type}, which is neither numbers nor text; "
+                f"--drop {name!r}, or put numbers in its place"
+            )
+    return Table(source, found.num_rows, columns, index=index, unusable=unusable)
 
 
-def _arrow_cells(column: Any, name: str, source: str) -> Cells:
-    """Real numbers as they are; all else as text, which says the same and loses no digits."""
+def _parquet_bytes(metadata: Any) -> int:
+    """At least this much: what is packed takes the space it had, a number eight bytes."""
+    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+    plain = 8 * metadata.num_rows * metadata.num_columns
+    return max(plain, sum(group.total_byte_size for group in groups))
+
+
+def _arrow_cells(column: Any) -> Cells | None:
+    """Real numbers as they are; all else as text, which says the same and loses no digits.
+
+    None for dates, lists and whatever else is neither.
+    """
     import pyarrow
     from pyarrow import types
 
@@ -255,23 +311,33 @@ def _arrow_cells(column: Any, name: str, source: str) -> Cells:
         return np.array(values, dtype=np.float64)
     plain = types.is_string(kind) or types.is_large_string(kind) or types.is_boolean(kind)
     if not (plain or types.is_integer(kind) or types.is_decimal(kind) or types.is_null(kind)):
-        raise InputError(f"{source}: column {name!r} has type {kind}, which cannot be used")
+        return None
     return ["" if value is None else str(value) for value in column.to_pylist()]
 
 
 # ---- svmlight ------------------------------------------------------------------------------------
 
 
-def _read_svmlight(data: IO[bytes], source: str) -> Table:
+def _read_svmlight(data: IO[bytes], source: str, budget: Budget) -> Table:
     """Column k of the matrix is feature k of the file, whether it counts from 0 or from 1."""
     from sklearn.datasets import load_svmlight_file
 
+    start = data.read(2**20)
+    size = data.seek(0, io.SEEK_END)
+    data.seek(0)
+    # Number and place of an entry are 16 bytes, and half as much again while they are collected.
+    budget.take(24 * start.count(b":") * size // max(len(start), 1), source)
     try:
-        X, y = load_svmlight_file(data, zero_based=True, dtype=np.float64)
+        X, y, query = load_svmlight_file(data, zero_based=True, dtype=np.float64, query_id=True)
     except (ValueError, OverflowError, TypeError) as error:
         raise InputError(f"{source} is not a well-formed svmlight file: {error}") from error
     if X.shape[0] == 0:
         raise InputError(f"{source} has no rows")
     if not np.isfinite(X.data).all():
         raise InputError(f"{source} has missing or infinite values")
-    return Table(source, X.shape[0], {"target": np.asarray(y, dtype=np.float64)}, X)
+    columns: dict[str, Cells] = {"target": np.asarray(y, dtype=np.float64)}
+    if len(query):
+        if len(query) != len(y):
+            raise InputError(f"{source}: {len(query)} of {len(y)} rows have a qid; all or none")
+        columns[QID] = query.astype(np.float64)
+    return Table(source, X.shape[0], columns, X)

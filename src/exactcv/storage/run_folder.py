@@ -10,16 +10,14 @@ the gammas that are there and ends with the same files.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
-import os
 import platform
 import shutil
 import warnings
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ..crossval.one_vs_one import PairFit
 from ..crossval.tuning import Curve
@@ -29,8 +27,9 @@ from ..judge.certificate import Certificate
 from ..problem.kernels import Kernel
 from . import arrays, feature_maps
 from .atomic import TEMPORARY, make_folder, translated, write_text
+from .lock import Lock
 
-__all__ = ["CurveFiles", "RunFolder", "describe", "settings_in"]
+__all__ = ["CurveFiles", "RunFolder", "describe", "finished_run", "settings_in"]
 
 RUN = "run.json"
 UNFINISHED = "unfinished"
@@ -60,12 +59,26 @@ def settings_in(path: Path) -> tuple[dict[str, Any] | None, bool]:
     return (settings, status == "done") if isinstance(settings, dict) else (None, False)
 
 
+def finished_run(path: Path) -> dict[str, Any]:
+    """What ``run.json`` says of a run that is done; ``FileError`` if there is none."""
+    with translated("read", path / RUN):
+        text = (path / RUN).read_text(encoding="utf-8")
+    try:
+        found = json.loads(text)
+        done = found["status"] == "done"
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileError(f"{str(path / RUN)!r} is not a run.json of exactcv") from error
+    if not done:
+        raise FileError(f"the run in {str(path)!r} is not finished: the same tune command goes on")
+    return dict(found)
+
+
 class RunFolder:
     """A folder that belongs to one run, and to one process at a time; a context manager."""
 
     def __init__(self, path: Path, run: dict[str, Any]):
         self.path, self.run = path, run
-        self._lock: IO[str] | None = None
+        self._lock: Lock | None = None
 
     def __enter__(self) -> RunFolder:
         make_folder(self.path)
@@ -88,9 +101,12 @@ class RunFolder:
     def curves(self) -> CurveFiles:
         return CurveFiles(self.path / UNFINISHED, self.run["fingerprint"])
 
-    def finish(self, result: dict[str, Any], timings: dict[str, Any]) -> None:
-        """All results are written: say so, and clear away what they were made of."""
-        self._write({"status": "done", "result": result, "timings": timings})
+    def finish(self, result: dict[str, Any], page: dict[str, Any], timings: dict[str, Any]) -> None:
+        """All results are written: say so, and clear away what they were made of.
+
+        ``page`` is what the report says besides the figures of the model.
+        """
+        self._write({"status": "done", "result": result, "page": page, "timings": timings})
         shutil.rmtree(self.path / UNFINISHED, ignore_errors=True)
         self.done = True
 
@@ -137,27 +153,19 @@ class RunFolder:
                     path.unlink()
 
     def _take_lock(self) -> None:
-        """One process at a time; the system drops the lock of a process that dies."""
-        path = self.path / LOCK
+        """One process at a time."""
         with translated("write in the folder", self.path):
-            self._lock = open(path, "w")  # noqa: SIM115  (held as long as the run lasts)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._lock.close()
-            self._lock = None
-            raise FileError(
-                f"another process is at work in {str(self.path)!r}; wait for it, or choose "
-                "another --out"
-            ) from None
-        except OSError:
-            pass  # a file system without locks
+            try:
+                self._lock = Lock(self.path / LOCK)
+            except BlockingIOError:
+                raise FileError(
+                    f"another process is at work in {str(self.path)!r}; wait for it, or choose "
+                    "another --out"
+                ) from None
 
     def _release(self) -> None:
         if self._lock is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self.path / LOCK)
-            self._lock.close()
+            self._lock.release()
             self._lock = None
 
 

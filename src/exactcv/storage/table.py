@@ -3,7 +3,8 @@
 What a cell means is decided here, once, for files of every format:
 
 - *missing*: an empty cell, NA, N/A, NaN, null, None in whatever case, or a question mark;
-- *number*: what Python's ``float`` takes, but for underscores; infinite ones are refused;
+- *number*: what Python's ``float`` takes, but for underscores; infinite ones are refused; other
+  notations ("1.234,5") where the reader was told of them (``notation.py``);
 - *flag*: true or false, in whatever case; 1 or 0 where a number is wanted.
 """
 
@@ -20,13 +21,11 @@ from numpy.typing import NDArray
 
 from ..exceptions import InputError
 from ..types import FloatArray
+from .notation import FLAGS, MISSING, PLAIN, Notation, fitting, in_some_notation
 
-__all__ = ["Table", "listed", "parse_label", "parse_labels"]
+__all__ = ["Table", "listed", "parse_labels"]
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "<na>"})
-FLAGS = {"true": 1.0, "false": 0.0}
 UNNAMED = "unnamed column "
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _INTEGER = re.compile(r"0|-?[1-9]\d*")
 
 Cells = Sequence[str] | FloatArray
@@ -49,6 +48,11 @@ class Table:
     index : tuple of str
         Columns that were the index of a pandas frame: to be had by name, but neither counted nor
         features.
+    notation : Notation
+        How numbers are written.
+    unusable : dict
+        Columns that are there, without cells, and why they have none: they may be dropped, but
+        whoever asks for their cells gets this as an error.
     """
 
     source: str
@@ -56,6 +60,8 @@ class Table:
     columns: dict[str, Cells]
     matrix: Any = None
     index: tuple[str, ...] = ()
+    notation: Notation = PLAIN
+    unusable: dict[str, str] = field(default_factory=dict)
     _known: dict[str, FloatArray | None] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -77,11 +83,18 @@ class Table:
         hint = f"; did you mean {close[0]!r}?" if close else f"; it has {listed(names)}"
         raise InputError(f"{self.source} has no column {column!r}{hint}")
 
+    def _cells(self, name: str) -> Cells:
+        if name in self.unusable:
+            raise InputError(f"{self.source}: {self.unusable[name]}")
+        return self.columns[name]
+
     def _quick(self, name: str) -> FloatArray | None:
         """All cells as numbers, if that is what they are: most columns, ten times as fast."""
-        cells = self.columns[name]
+        cells = self._cells(name)
         if isinstance(cells, np.ndarray):
             return cells
+        if self.notation != PLAIN:
+            return None
         if name not in self._known:
             try:
                 values = np.array(cells, dtype=np.float64)
@@ -96,12 +109,12 @@ class Table:
         quick = self._quick(name)
         if quick is not None:
             return np.isnan(quick)
-        cells = self.columns[name]
+        cells = self._cells(name)
         return np.array([cell.strip().lower() in MISSING for cell in cells], dtype=bool)
 
     def texts(self, name: str) -> list[str | None]:
         """Cells as text without blanks around it, None where missing."""
-        cells = self.columns[name]
+        cells = self._cells(name)
         if isinstance(cells, np.ndarray):
             return [None if math.isnan(v) else _shortest(v) for v in cells.tolist()]
         stripped = (cell.strip() for cell in cells)
@@ -109,11 +122,12 @@ class Table:
 
     def numbers(self, name: str) -> FloatArray:
         """Cells as numbers, NaN where missing; ``InputError`` names the first that is none."""
-        cells, quick = self.columns[name], self._quick(name)
+        cells, quick = self._cells(name), self._quick(name)
         if quick is not None:
             values = quick
         else:
-            values = np.fromiter(map(_number, cells), dtype=np.float64, count=len(cells))
+            number = self.notation.number
+            values = np.fromiter(map(number, cells), dtype=np.float64, count=len(cells))
             bad = np.flatnonzero(np.isnan(values) & ~self.is_missing(name))
             if len(bad):
                 raise InputError(self._not_a_number(name, int(bad[0]), str(cells[bad[0]])))
@@ -123,15 +137,29 @@ class Table:
         return values
 
     def _not_a_number(self, name: str, row: int, cell: str) -> str:
-        comma = _DECIMAL_COMMA.fullmatch(cell.strip())
+        seen = {text for text in self.texts(name) if text is not None}
+        others = fitting(seen) or fitting([cell])
         return (
             f"{self.source}: column {name!r} has {cell[:40]!r} in row {row + 1}, which is no number"
-            + ("; write decimal points, not commas" if comma else "")
+            + (f"; {_remedy(others, cell)}" if others else "")
+        )
+
+    def misread(self, name: str) -> str:
+        """What to say of a column of numbers in another notation."""
+        row, cell = self.first_odd(name)
+        others = fitting({text for text in self.texts(name) if text is not None})
+        return (
+            f"{self.source}: column {name!r} has {cell[:40]!r} in row {row + 1}; "
+            f"{_remedy(others, cell)}. If it is text, --categorical {name!r}"
         )
 
     def kind(self, name: str) -> str:
-        """ "number", "flag", "text", "mixed" (numbers and text), or "missing" (nothing at all)."""
-        cells, quick = self.columns[name], self._quick(name)
+        """What the cells are.
+
+        "number", "flag", "text", "mixed" (numbers and text), "misread" (numbers, but in another
+        notation), or "missing" (nothing at all).
+        """
+        cells, quick = self._cells(name), self._quick(name)
         if quick is not None:
             return "missing" if np.isnan(quick).all() else "number"
         seen = {cell.strip().lower() for cell in cells} - MISSING
@@ -139,15 +167,24 @@ class Table:
             return "missing"
         if seen <= set(FLAGS):
             return "flag"
-        numeric = [not math.isnan(_number(cell)) for cell in seen]
-        if all(numeric):
+        if not any(math.isnan(self.notation.number(cell)) for cell in seen):
             return "number"
+        numeric = [in_some_notation(cell) for cell in seen]
+        if all(numeric) and fitting(seen):
+            return "misread"
         return "mixed" if any(numeric) else "text"
 
     def first_text(self, name: str) -> tuple[int, str]:
         """The first row, and its cell, that is neither a number nor missing."""
         for row, cell in enumerate(self.texts(name)):
-            if cell is not None and math.isnan(_number(cell)):
+            if cell is not None and not in_some_notation(cell):
+                return row, cell
+        return self.first_odd(name)
+
+    def first_odd(self, name: str) -> tuple[int, str]:
+        """The first row, and its cell, that is no number in the notation of the table."""
+        for row, cell in enumerate(self.texts(name)):
+            if cell is not None and math.isnan(self.notation.number(cell)):
                 return row, cell
         raise AssertionError(name)
 
@@ -165,17 +202,10 @@ def listed(names: Sequence[Any], most: int = 8) -> str:
     return shown + (f" and {more} more" if more > 0 else "")
 
 
-def _number(cell: str) -> float:
-    """The number in a cell, NaN if there is none."""
-    text = cell.strip()
-    flag = FLAGS.get(text.lower())
-    if flag is not None:
-        return flag
-    try:
-        value = float(text)
-    except ValueError:
-        return math.nan
-    return math.nan if "_" in text else value
+def _remedy(others: Sequence[Notation], cell: str) -> str:
+    """The options under which a cell is a number, and which number."""
+    ways = [f"{way.options} reads it as {_shortest(way.number(cell))}" for way in others]
+    return "say how numbers are written: " + ", ".join(ways)
 
 
 def _shortest(value: float) -> str:
@@ -203,7 +233,7 @@ def parse_labels(table: Table, name: str) -> NDArray[Any]:
             f"{table.n_rows} rows (first: row {missing[0]}); remove these rows"
         )
     labels = [cell for cell in texts if cell is not None]
-    seen = {cell: parse_label(cell) for cell in set(labels)}
+    seen = {cell: _label(cell, table.notation) for cell in set(labels)}
     if all(isinstance(value, int) for value in seen.values()):
         return np.array([seen[cell] for cell in labels], dtype=np.int64)
     numbers = {cell: float(v) for cell, v in seen.items() if not isinstance(v, str)}
@@ -219,11 +249,11 @@ def parse_labels(table: Table, name: str) -> NDArray[Any]:
     return np.array([int(numbers[cell]) for cell in labels], dtype=np.int64)
 
 
-def parse_label(cell: str) -> int | float | str:
+def _label(cell: str, notation: Notation) -> int | float | str:
     """An integer in its usual form, another finite number, or text."""
     if _INTEGER.fullmatch(cell):
         value = int(cell)
         return value if -(2**63) <= value < 2**63 else cell
-    number = _number(cell) if cell.lower() not in FLAGS else math.nan
+    number = notation.number(cell) if cell.lower() not in FLAGS else math.nan
     odd = re.fullmatch(r"[+-]?0\d+", cell) is not None  # 007 is a name
     return cell if math.isnan(number) or math.isinf(number) or odd else number

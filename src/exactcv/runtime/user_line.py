@@ -1,0 +1,33 @@
+"""The line of the user's code that a warning is about."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["user_level"]
+
+_OURS = ("exactcv", "sklearn", "joblib")  # whose lines say nothing to a user
+
+
+def user_level() -> int:
+    """The ``stacklevel`` with which a warning points at the first line that is not ours.
+
+    For ``warnings.warn`` in the function that calls this one.  Lines of scikit-learn and joblib
+    are passed over too: they stand between when an estimator is cross-validated.  In a thread of
+    ours, where there is no such line, it is the level of the caller's caller.
+
+    Examples
+    --------
+    >>> def warn_of(what: str) -> None:
+    ...     warnings.warn(what, stacklevel=user_level())
+    """
+    level, frame = 1, sys._getframe(1)
+    while _is_ours(str(frame.f_globals.get("__name__", ""))):
+        if frame.f_back is None:
+            return 2
+        level, frame = level + 1, frame.f_back
+    return 2 if frame.f_globals.get("__name__") == "threading" else level
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] in _OURS or module in ("contextlib", "functools")

@@ -1,0 +1,94 @@
+"""Columns that say who a row is rather than what it is like.
+
+A model learns them by heart, and cross-validation praises it for that: the rows of a patient that
+were not left out give those that were away.  Three kinds are told from ordinary features:
+
+- *identifier*: a text about as often different as there are rows;
+- *row number*: whole numbers that go up by one from row to row;
+- *group*: values that repeat, none of them in rows of two classes, where chance alone would not
+  have kept the classes apart.  Whole numbers count too if the classes change to and fro along them
+  far more often than a quantity explains.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import InputError
+from .notation import are_dates
+from .table import Table
+
+__all__ = ["refuse_suspects"]
+
+FEWEST_ROWS = 10  # below this nothing can be told
+CHANCE = 1e-6  # how likely pure groups may be at random
+
+
+def refuse_suspects(table: Table, names: Sequence[str], y: NDArray[Any]) -> None:
+    """``InputError`` that names the columns which are no features, and what to say of each."""
+    if table.n_rows < FEWEST_ROWS:
+        return
+    classes = np.unique(y, return_inverse=True)[1]
+    reasons = {name: _reason(table, name, classes) for name in names}
+    found = {name: reason for name, reason in reasons.items() if reason is not None}
+    if not found:
+        return
+    shown = "; ".join(f"{name!r} {reason}" for name, reason in list(found.items())[:5])
+    more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
+    raise InputError(
+        f"{table.source}: {shown}{more}. As a feature it would give the answer away: say --id, "
+        "--groups (its rows are left out together) or --drop COLUMN, or --keep COLUMN if it is a "
+        "feature nevertheless"
+    )
+
+
+def _reason(table: Table, name: str, classes: NDArray[np.intp]) -> str | None:
+    """Why a column looks like no feature."""
+    kind = table.kind(name)
+    if kind == "number":
+        return _of_numbers(table.numbers(name), classes)
+    if kind not in ("text", "mixed"):
+        return None
+    cells = table.texts(name)
+    levels = {cell for cell in cells if cell is not None}
+    if are_dates(levels):
+        return None
+    if 2 * len(levels) > len(cells):
+        return f"names the rows ({len(levels)} different texts in {len(cells)} rows)"
+    there = np.array([cell is not None for cell in cells])
+    values = np.array([cell for cell in cells if cell is not None])
+    return _group(values, classes[there])
+
+
+def _of_numbers(values: NDArray[Any], classes: NDArray[np.intp]) -> str | None:
+    there = ~np.isnan(values)
+    values, classes = values[there], classes[there]
+    if (values != np.floor(values)).any():
+        return None
+    if len(values) == len(there) and (np.diff(values) == 1).all():
+        return f"numbers the rows ({values[0]:.0f} to {values[-1]:.0f})"
+    levels, first = np.unique(values, return_index=True)
+    changes = int((np.diff(classes[first]) != 0).sum())
+    if changes < 5 or 5 * changes < len(levels):
+        return None
+    return _group(values, classes)
+
+
+def _group(values: NDArray[Any], classes: NDArray[np.intp]) -> str | None:
+    """Pure levels that repeat; how likely that is at random follows from the shares of classes."""
+    _, level, size = np.unique(values, return_inverse=True, return_counts=True)
+    pairs = np.unique(np.stack([level, classes]), axis=1).shape[1]
+    if pairs > len(size):  # some level has rows of two classes
+        return None
+    share = np.bincount(classes) / len(classes)
+    chance = sum(math.log((share**k).sum()) for k in size.tolist())
+    if chance > math.log(CHANCE):
+        return None
+    if len(size) <= len(share):
+        return "repeats the target (each of its values goes with one class)"
+    return f"looks like a group ({len(size)} values that repeat, none in rows of two classes)"

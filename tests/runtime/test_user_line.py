@@ -1,0 +1,84 @@
+"""Warnings point at the line of the user, whatever lies between."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.model_selection import cross_val_score
+
+import exactcv
+from exactcv.runtime.user_line import user_level
+
+RNG = np.random.default_rng(0)
+Y = np.arange(20) % 2
+X = RNG.normal(size=(20, 3)) + Y[:, None]
+ODD = X @ X.T - 3.0 * np.eye(20)  # not positive semidefinite
+
+
+RUNS: dict[str, tuple[str, Callable[[], Any]]] = {
+    "cross_validate": (
+        "semidefinite",
+        lambda: exactcv.cross_validate(ODD, Y, kernel="precomputed", Cs=[0.1]),
+    ),
+    "SVCCV": (
+        "semidefinite",
+        lambda: exactcv.SVCCV(kernel="precomputed", Cs=[0.1]).fit(ODD, Y),
+    ),
+    "by scikit-learn": (
+        "semidefinite",
+        lambda: cross_val_score(exactcv.SVCCV(kernel="sigmoid", coef0=-2.0, Cs=[0.1]), X, Y, cv=2),
+    ),
+    "unresolved": (
+        "do not meet tol",
+        lambda: exactcv.SVCCV(Cs=[1.0], tol=1e-300).fit(X, Y),
+    ),
+    "weights": (
+        "takes no sample_weight",
+        lambda: exactcv.SVCCV(Cs=[1.0], scoring=lambda model, X, y: 1.0).fit(X, Y, np.ones(20)),
+    ),
+}
+
+
+@pytest.mark.parametrize("how", RUNS)
+def test_warnings_name_the_file_of_the_user(how: str) -> None:
+    words, run = RUNS[how]
+    with pytest.warns(UserWarning, match=words) as caught:
+        run()
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_in_a_thread_of_ours_it_is_no_line_of_threading() -> None:
+    levels: list[int] = []
+    # As if the code of the thread were ours.
+    code = compile("levels.append(user_level())", "x.py", "exec")
+    space = {"__name__": "exactcv.x", "levels": levels, "user_level": user_level}
+    thread = threading.Thread(target=exec, args=(code, space))
+    thread.start()
+    thread.join()
+    assert levels == [2]
+
+
+def test_called_by_a_user_it_is_the_line_itself() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.warn("here", stacklevel=user_level())
+    assert caught[0].filename == __file__
+
+
+def test_ctrl_c_during_start_up_is_one_line(tmp_path: Path) -> None:
+    # NumPy is the first thing that takes long to import; here it is stopped.
+    (tmp_path / "numpy.py").write_text("raise KeyboardInterrupt")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r});"
+        "from exactcv.cli.start import main; sys.exit(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "exactcv: interrupted\n")
