@@ -62,6 +62,12 @@ def test_C_follows_the_scale_of_the_kernel(kernel: Any, scale: float) -> None:
     np.testing.assert_allclose(decades, np.round(decades), atol=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e-120, 1e150])
+def test_rows_of_any_size_have_a_grid(scale: float) -> None:
+    grid = default_grid(40, scale)
+    assert np.isfinite(grid.Cs).all() and (grid.Cs > 0).all() and len(grid) == len(DEFAULT)
+
+
 def test_it_grows_where_the_best_point_is_at_its_edge() -> None:
     rows, labels = chequers()
     model = SVCCV(cv=4, random_state=0).fit(rows, labels)
@@ -75,8 +81,9 @@ def test_it_grows_where_the_best_point_is_at_its_edge() -> None:
     # What was gained is what one would have got by asking for it.
     asked = SVCCV(cv=4, random_state=0, Cs=it.Cs, gamma=it.gammas).fit(rows, labels)
     assert (asked.C_, asked.gamma_) == (model.C_, model.gamma_)
-    for name in ("error", "se", "n_errors", "param_C", "lambda"):
+    for name in ("error", "se", "n_errors", "param_C"):
         np.testing.assert_array_equal(asked.cv_results_[name], model.cv_results_[name])
+    np.testing.assert_allclose(asked.cv_results_["lambda"], model.cv_results_["lambda"])
     np.testing.assert_allclose(
         asked.decision_function(rows), model.decision_function(rows), atol=1e-6
     )

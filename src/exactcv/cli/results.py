@@ -69,12 +69,17 @@ def unescaped(text: str) -> str:
 
 
 def cv_csv(model: SVCCV, escape: bool = True) -> str:
-    """One line a grid point; ``chosen`` is 1 for the point of the model."""
+    """One line a grid point, with the 95 percent interval of its error.
+
+    ``chosen`` is 1 for the point of the model.
+    """
     found = model.cv_results_
     chosen = np.zeros(len(found["param_C"]), dtype=int)
     chosen[model.best_index_] = 1
-    columns = [found[name] for name in CV_COLUMNS.values()]
-    return to_csv([*CV_COLUMNS, "chosen"], [*columns, chosen], escape)
+    columns = {name: found[key] for name, key in CV_COLUMNS.items()}
+    low, high = model._overview().interval
+    columns |= {"error_low": low.ravel(), "error_high": high.ravel(), "chosen": chosen}
+    return to_csv(list(columns), list(columns.values()), escape)
 
 
 def left_out_csv(

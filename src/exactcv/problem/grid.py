@@ -26,6 +26,7 @@ __all__ = ["MOST_GROWTH", "End", "Grid", "default_grid", "make_grid"]
 DECADES = (-3, 3)  # of the default grid
 PER_DECADE = 4
 MOST_GROWTH = 3  # decades of C, and gammas, that the default grid gains at each end
+MOST_POWER = 60  # of ten, in the scale of the kernel: beyond it float64 is at its end anyway
 PAPERS_GRID_SIZE = 50
 MOST_GRID_POINTS = 10_000
 _GRID_ENDS = (6.0, -6.0)  # lambda from e^6 to e^-6, as in the papers
@@ -93,6 +94,7 @@ def default_grid(n: float, scale: float = 1.0) -> Grid:
     array([1.e-04, 1.e-03, 1.e+02])
     """
     power = round(np.log10(scale)) if 0.0 < scale < np.inf else 0
+    power = min(max(power, -MOST_POWER), MOST_POWER)
     count = (DECADES[1] - DECADES[0]) * PER_DECADE + 1
     Cs = _rounded(10.0 ** (np.linspace(*DECADES, count) - power))
     return Grid(Cs=Cs, lambdas=_inverse(Cs, n, "Cs"), scale_with_fold=False, grown=(0, 0))
