@@ -88,6 +88,7 @@ _LAZY = {
     "cross_val_predict": "estimators.drop_in.functions",
     "cross_val_score": "estimators.drop_in.functions",
     "cross_validate": "crossval.cross_validate",
+    "datasets": None,  # a module itself
     "methods": "algorithms",
     "register_onnx": "storage.onnx_export",
 }
@@ -97,9 +98,8 @@ if not TYPE_CHECKING:
 
     def __getattr__(name):
         if name in _LAZY:
-            return getattr(import_module(f".{_LAZY[name]}", __name__), name)
-        if name == "datasets":
-            return import_module(".datasets", __name__)
+            module = import_module(f".{_LAZY[name] or name}", __name__)
+            return getattr(module, name) if _LAZY[name] else module
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
