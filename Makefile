@@ -29,7 +29,7 @@ test-matrix:  ## all tests, with the BLAS of other processors and with the lowes
 # Each run.py in tests/campaign or in a folder of it is one; it ends with 1 if something is wrong.
 campaign: $(VENV)/.installed $(VENV)/.has-test  ## long searches for wrong answers, and scikit-learn's own tests
 	@for one in $(sort $(wildcard tests/campaign/run.py tests/campaign/*/run.py)); do \
-		echo "$$one"; $(BIN)/python $$one || exit 1; done
+		echo "$$one"; PYTHONPATH=tests $(BIN)/python $$one || exit 1; done
 
 check: $(VENV)/.installed $(VENV)/.has-dev $(VENV)/.has-test  ## format, lint, types, and which room imports which
 	$(BIN)/ruff format --check .
