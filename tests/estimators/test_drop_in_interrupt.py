@@ -117,7 +117,10 @@ def test_predictions_of_splits_that_are_done(monkeypatch: pytest.MonkeyPatch, me
 
 @pytest.mark.filterwarnings("ignore::exactcv.SlowFoldsWarning")
 @pytest.mark.parametrize("n_jobs", [1, 2, 8])
-def test_progress_on_request(capsys: pytest.CaptureFixture[str], n_jobs: int) -> None:
+def test_progress_on_request(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, n_jobs: int
+) -> None:
+    monkeypatch.setattr("exactcv.runtime.progress.LINE_EVERY", 0.0)  # all stages, not some
     grid = [GRID, {"gamma": ["scale", "auto"]}, {"kernel": ["sigmoid"], "gamma": [2.0]}]
     search = exactcv.GridSearchCV(SVC(), grid, cv=3, n_jobs=n_jobs).fit(X, y)
     exactcv.cross_val_score(SVC(), X, y, n_jobs=n_jobs)

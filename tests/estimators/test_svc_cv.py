@@ -397,7 +397,10 @@ def test_probabilities_need_to_be_asked_for() -> None:
         SVCCV(probability=True).predict_proba(X)
 
 
-def test_verbose_reports(capsys: pytest.CaptureFixture[str]) -> None:
+def test_verbose_reports(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("exactcv.runtime.progress.LINE_EVERY", 0.0)  # all stages, not some
     X, y = mixture(12)
     SVCCV(Cs=CS, gamma=[0.1, 1.0], verbose=1).fit(X, y)
     assert "12 rows (2 of 2)" in capsys.readouterr().err
