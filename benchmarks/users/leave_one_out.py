@@ -16,11 +16,11 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
-from peers import peers, plain_fits
-from sets import GAMMAS, SETS, Cs, load
 from threadpoolctl import threadpool_limits
 
 import exactcv
+from benchmarks.users.peers import peers, plain_fits
+from benchmarks.users.sets import GAMMAS, SETS, Cs, load
 
 BARS = {"error": 2.0, "decision": 3.0}
 MEDIAN_BAR = 1.0

@@ -123,6 +123,12 @@ class Keeping(Ledger):
         self.kept[l, folds] = coef
         return super().solved(l, folds, coef, *args, **kwargs)
 
+    def alike(self, l, folds, others):
+        for fold, other in zip(folds, others, strict=True):
+            self.kept[l, fold] = self.kept[l, other]
+            self.kept[l, fold, [fold, other]] = self.kept[l, other, [other, fold]]
+        super().alike(l, folds, others)
+
     def unchanged(self, l, folds):
         self.kept[l, folds] = self.coef[l]
         super().unchanged(l, folds)

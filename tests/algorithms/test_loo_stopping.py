@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from _oracle import Run, clear_of_ties, make_task, random_small, run
-from _problems import BUILDERS, FloatArray, Small, rbf
+from _problems import BUILDERS, FloatArray, Small, floor, rbf
 from sklearn.datasets import load_iris, load_wine
 
 import exactcv
@@ -79,7 +79,8 @@ def test_labels_of_random_problems(batch: int, fit_intercept: bool) -> None:
         small = random_small(np.random.default_rng(seed), largest=24)
         task = labels_task(small, CS[::2], fit_intercept)
         ours, theirs = run(task, "loo_stopping"), run(task, "refit")
-        assert ours.exact, seed
+        noise = floor(small.K, CS[-1] * small.weight)
+        assert ours.exact or ours.ledger.certificate().gap.max() <= noise, seed
         differ = ours.ledger.wrong != theirs.ledger.wrong
         assert not (differ & clear_of_ties(theirs.ledger)).any(), seed
 

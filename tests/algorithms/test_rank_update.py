@@ -117,6 +117,7 @@ def test_lambdas_and_weights(kernel: str) -> None:
     X, y = shifted(45, 4, 0.4)
     weight = np.random.default_rng(0).uniform(0.3, 2.0, 45)
     weight[[3, 30]] = 0.0
+    used = np.flatnonzero(weight)
     cv, lambdas = KFold(4), np.array([0.1, 1e-3])
     for strategy in ("I", "II", "none"):
         result = validate(
@@ -131,8 +132,10 @@ def test_lambdas_and_weights(kernel: str) -> None:
             sample_weight=weight,
         )
         assert result.certificate.exact
+        assert np.isnan(result.decision[:, weight == 0]).all()
         for l, value in enumerate(lambdas):
-            for train, test in cv.split(X):
+            for train, test in cv.split(X[used]):
+                train, test = used[train], used[test]
                 C = 1 / (2 * len(train) * value)
                 model = exactcv.SmoothSVC(C=2 * C, kernel=kernel, gamma=0.2)
                 model.fit(X[train], y[train], weight[train])

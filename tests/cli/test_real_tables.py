@@ -115,7 +115,9 @@ def test_predict_where_the_target_is_partly_empty(tmp_path: Path, capsys: Captur
     assert run("predict", out, new, "--out", tmp_path / "p.csv") == 0
     predicted = [row["predicted"] for row in read(tmp_path / "p.csv")]
     wrong = sum(a != b for a, b in zip(predicted[30:], labels[30:], strict=True))
-    assert f"({wrong} of 6 rows wrong; the other 30 have no target)" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"({wrong} of 6 rows wrong; 95% interval " in said
+    assert "; the other 30 have no target)" in said
     assert run("tune", new, "--target", "y", *QUICK) == 1
     assert "missing in 30 of 36 rows (first: row 1)" in capsys.readouterr().err
 

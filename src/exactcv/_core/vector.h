@@ -20,6 +20,8 @@
 #define EXACTCV_LANES 8
 #define EXACTCV_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define EXACTCV_MIN(a, b) ((a) < (b) ? (a) : (b))
+/* The rounding of a bound, relative to it (intercept.BLURRED). */
+#define EXACTCV_BLURRED 7.1e-15
 
 /* What one solution's rows add up to; see exactcv_tally, and ``judge/piecewise_linear.py`` for why.
  */
@@ -114,7 +116,8 @@ static void exactcv_tally(const double *h, const double *coef, const double *tab
 
 /* What rows start ... stop - 1 demand of the intercept: *low <= b <= *high (see intercept.py).
  *
- * A coefficient within ``near`` / tau + ``blur`` of an end of its box is taken to be there.
+ * A coefficient within ``near`` / tau + ``blur`` of an end of its box is taken to be there, and of
+ * the upper end also within its rounding.
  */
 EXACTCV_CLONES
 static void exactcv_limits(const double *h, const double *coef, const double *table, ptrdiff_t n,
@@ -132,8 +135,9 @@ static void exactcv_limits(const double *h, const double *coef, const double *ta
     {                                                                                            \
         const double share = inverse[i] * inverse_C, tau = EXACTCV_MAX(stiff[i], share);         \
         const double c = y[i] * coef[i], box = C * weight[i], room = y[i] - h[i];                \
+        const double most = (1.0 - EXACTCV_BLURRED) * box;                                       \
         const double away = box > 0.0 ? 0.0 : 1e300;                                             \
-        const double grows = tau * (box - c - blur) > near ? away : 1e300;                       \
+        const double grows = tau * (most - c - blur) > near ? away : 1e300;                      \
         const double falls = tau * (c - blur) > near ? away : 1e300;                             \
         const double below = y[i] > 0.0 ? grows : falls, above = y[i] > 0.0 ? falls : grows;     \
         const double from = room - below, to = room + above;                                     \

@@ -171,7 +171,7 @@ class FoldSolver:
         solution = tracker.polish(start)
         found = self.apart(solution.coef[None].copy(), leaves)
         good = self.ledger.solved(l, leaves.folds, found, how=entries.FALLBACK)[0]
-        if not good and self.ledger.sound(l):
+        if not good and self.ledger.behind(l, int(leaves.folds[0])):
             solution = tracker.slow_but_sure(solution)
             found = self.apart(solution.coef[None].copy(), leaves)
             self.ledger.solved(l, leaves.folds, found, how=entries.FALLBACK)

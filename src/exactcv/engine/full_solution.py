@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from .. import tolerances
-from ..judge.intercept import closeness
+from ..judge.intercept import BLURRED, closeness
 from ..problem.problem import Problem
 from ..types import FloatArray, IntArray
 from .inverse import scale_of
@@ -56,8 +56,8 @@ class FullSolution:
         """With an intercept: a row is at a knot only if a coefficient is strictly in its box."""
         members, (bottom, top) = self.members, self.box
         slack = closeness(self.levels, self.problem.diagonal)[members]
-        at_top = self.coef[members] >= top - slack
-        at_bottom = self.coef[members] <= bottom + slack
+        at_top = self.coef[members] >= top - slack - BLURRED * np.abs(top)
+        at_bottom = self.coef[members] <= bottom + slack + BLURRED * np.abs(bottom)
         if not (self.problem.fit_intercept and (at_top | at_bottom).all()):
             return self
         state, coef = self.state.copy(), self.coef.copy()

@@ -35,7 +35,7 @@ class Merged:
     Examples
     --------
     >>> import numpy as np
-    >>> from exactcv.losses import hinge
+    >>> from exactcv.problem.losses import hinge
     >>> y = np.array([1.0, 1.0, -1.0])
     >>> K = np.array([[1.0, 1.0, 0.5], [1.0, 1.0, 0.5], [0.5, 0.5, 1.0]])
     >>> merged = Merged.of(Problem(K, y, np.ones(3), hinge(y)))

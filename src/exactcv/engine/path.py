@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from .._core._active_set import ActiveSet, Status
-from ..judge.intercept import closeness
+from ..judge.intercept import BLURRED, closeness
 from ..problem.problem import Problem
 from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
@@ -57,6 +57,11 @@ CLOSE = 1e-3
 # They are for at least so many free rows, and for more if they converge slowly.
 MANY = 600
 QUICK_RATE = 0.55
+
+# The last resort may take so many steps, or so many a row: for what is out of reach of float64, or
+# nearly, no number of them would do.
+LAST_STEPS = 500_000
+LAST_STEPS_A_ROW = 5_000
 
 # A path to a C at which coefficients can move decision values by more than START begins lower, and
 # goes up in steps of STRIDE.
@@ -238,7 +243,8 @@ class Tracker:
         """The working-set solver, for kernels on which the active set gives up."""
         problem = self.problem
         train = np.flatnonzero(point.state >= 0)
-        solution = solve_hinge(problem, train, point.C, self._tol, self._cancel)
+        steps = max(LAST_STEPS, LAST_STEPS_A_ROW * problem.n)
+        solution = solve_hinge(problem, train, point.C, self._tol, self._cancel, steps)
         state = states_of(problem, point.C, solution.coef)
         state[point.state < 0] = -1
         h = problem.K @ solution.coef
@@ -284,9 +290,9 @@ def states_of(problem: Problem, C: float, coef: FloatArray) -> StateArray:
     slack = closeness(levels, problem.diagonal)
     state = np.zeros(problem.n, dtype=np.int8)
     for level in levels.T[:-1]:
-        state += coef < level - slack
+        state += coef < level - slack - BLURRED * np.abs(level)
     for level in levels.T[1:]:
-        state += coef <= level + slack
+        state += coef <= level + slack + BLURRED * np.abs(level)
     state[problem.weight == 0] = -1
     return state
 

@@ -245,7 +245,12 @@ def _checked(box: _Box, start: FloatArray) -> FloatArray:
 
 
 def solve_hinge(
-    problem: Problem, train: IntArray, C: float, tol: float, cancel: NDArray[np.int32]
+    problem: Problem,
+    train: IntArray,
+    C: float,
+    tol: float,
+    cancel: NDArray[np.int32],
+    max_iter: int = 10_000_000,
 ) -> Solution:
     """One training set of a problem (whose loss has one knot a row) at one C, from a cold start."""
     return solve(
@@ -255,6 +260,7 @@ def solve_hinge(
         train,
         fit_intercept=problem.fit_intercept,
         tol=tol,
+        max_iter=max_iter,
         cancel=cancel,
     )
 

@@ -515,7 +515,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         grid, kernels, new_gammas = self._grid(dense, used)
         split_with = {name: _rows_of(value, keep, n) for name, value in split_with.items()}
         folds = self._folds(rows, labels, keep, n, split_with)
-        folds = inputs.check_training_parts(folds, codes, self.classes_, in_training)
+        folds = inputs.check_training_parts(folds, codes, self.classes_, in_training, keep)
         plan.check_folds(folds)
         return Tuning(
             X=dense,

@@ -10,8 +10,8 @@ The rule is the midpoint, as in LIBSVM.  If any coefficient is strictly inside, 
 point up to rounding, and its midpoint is the b with the least violation.  If one side has no limit
 (all training rows of one class), the rule is the end that exists.
 
-A coefficient counts as being at a level if it is there but for `closeness`: a small share of its
-box, and no more than would move any decision value by as little.
+A coefficient counts as being at a level if it is there but for `closeness` (a small share of its
+box, and no more than would move any decision value by as little) and the rounding of the level.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from .. import tolerances
 from ..problem.losses import PiecewiseLinear
 from ..types import FloatArray
 
-__all__ = ["canonical_intercept", "closeness", "doubt", "intercept_limits"]
+__all__ = ["BLURRED", "canonical_intercept", "closeness", "doubt", "intercept_limits"]
 
 # What is called a bound is in doubt from this many roundings of sum |c| to so many times AT_BOUND.
 BALANCE, DOUBT = 32.0, 100.0
+# The rounding of a level, relative to it: 64 times 1.1e-16.
+BLURRED = 7.1e-15
 
 
 def closeness(levels: FloatArray, diagonal: FloatArray, unit: float = 1.0) -> FloatArray:
@@ -75,8 +77,9 @@ def intercept_limits(
     h, c, levels = h[train], coef[train], levels[train]
     near = tolerances.AT_BOUND * (levels[:, 0] - levels[:, -1]) if near is None else near[train]
     # Knot k limits b from below if c has left level k - 1 for good, from above if not yet level k.
-    left_behind = c[:, None] < (levels[:, :-1] - near[:, None])
-    ahead = c[:, None] > (levels[:, 1:] + near[:, None])
+    near_levels = near[:, None] + BLURRED * np.abs(levels)
+    left_behind = c[:, None] < (levels - near_levels)[:, :-1]
+    ahead = c[:, None] > (levels + near_levels)[:, 1:]
     room = loss.knots[train] - h[:, None]
     low = np.where(left_behind, room, -np.inf).max(initial=-np.inf)
     high = np.where(ahead, room, np.inf).min(initial=np.inf)

@@ -33,6 +33,8 @@ UNCHANGED, PROVED, SOLVED, FALLBACK = 1, 2, 3, 4
 
 # Leave-one-out folds judged at a time.
 CACHED_FOLDS = 64
+# A fold is about as good as the full data if its figures are at most so many times theirs.
+ABOUT = 10.0
 # Rows of K copied at a time when only some columns matter.
 PANEL_ROWS = 256
 
@@ -196,6 +198,14 @@ class Ledger:
         """
         tol = self.task.tol
         return bool(self.kkt[l, -1] <= tol and self.gap[l, -1] <= tol)
+
+    def behind(self, l: int, fold: int) -> bool:
+        """Is the solution of this fold worse than it need be?
+
+        Where the full-data solution misses the tolerance, one that is about as good will do.
+        """
+        own, full = (max(self.kkt[l, k], self.gap[l, k]) for k in (fold, -1))
+        return not own <= (self.task.tol if self.sound(l) else ABOUT * full)
 
     def fraction(self) -> float:
         """Which part of the (grid point, fold) slots is settled."""

@@ -20,6 +20,7 @@ from scipy import sparse
 
 from ..exceptions import InputError, InputTypeError, UnsupportedError
 from ..runtime.memory import check_memory
+from ..runtime.user_line import user_level
 from ..types import FloatArray, IntArray
 from .checks import LEAST, check_choice, check_positive, check_seed, finite_numbers, real
 from .folds import Folds, folds_among
@@ -393,7 +394,7 @@ def check_folds(
     check_seed(random_state)
     folds = folds_among(among.rows, among.n, cv, data.X, data.labels, groups, random_state)
     codes = (data.y > 0).astype(np.intp)
-    return check_training_parts(folds, codes, data.classes, data.weight)
+    return check_training_parts(folds, codes, data.classes, data.weight, among.rows)
 
 
 def read_groups(groups: Any, n: int) -> NDArray[Any] | None:
@@ -412,13 +413,14 @@ def read_groups(groups: Any, n: int) -> NDArray[Any] | None:
 
 
 def check_training_parts(
-    folds: Folds, codes: IntArray, classes: NDArray[Any], weight: FloatArray
+    folds: Folds, codes: IntArray, classes: NDArray[Any], weight: FloatArray, rows: IntArray
 ) -> Folds:
     """Refuse folds that train without a row (of positive weight) of some class.
 
     But leave-one-out goes on when a row is the only one of its class.  Of two classes there is
     then nothing to train on, and the fold is dropped: the row is not tested.  Of several, those
-    that are left predict the row, wrongly of course, as in scikit-learn.
+    that are left predict the row, wrongly of course, as in scikit-learn.  ``rows`` are the user's
+    numbers of the rows.
     """
     two = len(classes) == 2
     dropped, only = np.zeros(len(folds), dtype=bool), []
@@ -435,7 +437,7 @@ def check_training_parts(
                 f"{'both classes' if two else 'every class'}: use fewer or stratified folds, or "
                 "more rows of that class"
             )
-        only.append((int(np.argmax(mine)), label))
+        only.append((int(rows[np.argmax(mine)]), label))
     for row, label in only:
         _warn_of_an_only_row(row, label, two)
     return folds.part(np.flatnonzero(~dropped)) if dropped.any() else folds
@@ -449,7 +451,7 @@ def _warn_of_an_only_row(row: int, label: Any, two_classes: bool) -> None:
     warnings.warn(
         f"class {label!r} has one row only, row {row}: when that is left out, {then}",
         UserWarning,
-        stacklevel=5,
+        stacklevel=user_level(),
     )
 
 
