@@ -412,7 +412,7 @@ def test_verbose_reports(
 N = 12
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"y": np.zeros(N)}, "one class"),
-    ({"y": np.r_[np.zeros(6), np.ones(5), 2], "cv": KFold(3)}, r"fold . .* class 2.* needs every class"),
+    ({"y": np.r_[np.zeros(6), np.ones(5), 2], "cv": KFold(3)}, r"fold . .* class 2.* every class"),
     ({"y": np.r_[np.zeros(11), 1], "cv": KFold(3)}, "both classes"),
     ({"y": np.linspace(0, 1, N)}, "continuous"),
     ({"sample_weight": np.r_[np.ones(6), np.zeros(6)]}, "one class"),
