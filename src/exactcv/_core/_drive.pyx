@@ -344,4 +344,3 @@ cdef class Drive:
         self.n_pivots += 2
         self._apply(p, -1, &self.direction[0])
         return DONE
-

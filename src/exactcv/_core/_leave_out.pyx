@@ -252,11 +252,11 @@ cdef class LeaveOut:
     cdef signed char _rounds(self, Py_ssize_t j, double taken,
                              const double* column) noexcept nogil:
         cdef Py_ssize_t count, least = self.a + 1
-        cdef int rounds, patience = PATIENCE
+        cdef int _round, patience = PATIENCE
         cdef signed char outcome
         if 0 <= j < self.base.k:
             self.target[0] = -taken
-        for rounds in range(MOST_ROUNDS):
+        for _round in range(MOST_ROUNDS):
             if not self._respond(taken, column):
                 return STALLED
             count = self._find_violators(j)
