@@ -26,6 +26,7 @@ __all__ = [
     "SVCCV",
     "CVResult",
     "ClusterError",
+    "Corrected",
     "ErrorCurveDisplay",
     "ExactCVError",
     "FileError",
@@ -59,6 +60,7 @@ __all__ = [
 if TYPE_CHECKING:
     from . import datasets
     from .algorithms import methods
+    from .crossval.corrected import Corrected
     from .crossval.cross_validate import cross_validate
     from .crossval.result import CVResult
     from .estimators.drop_in.functions import cross_val_predict, cross_val_score
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
 # nothing else: a name that is not there is an error to them too.
 _LAZY = {
     "CVResult": "crossval.result",
+    "Corrected": "crossval.corrected",
     "ErrorCurveDisplay": "report.plots",
     "GridSearchCV": "estimators.drop_in.grid_search",
     "HeatMapDisplay": "report.plots",

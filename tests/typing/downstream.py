@@ -52,6 +52,10 @@ def cross_validation(X: Floats, y: Floats) -> exactcv.CVResult:
     assert_type(result.certificate.kkt, Floats)
     assert_type(result.timings["total"], float)
     assert_type(result.summary(), str)
+    corrected = result.corrected(50, random_state=0, scoring="roc_auc")
+    assert_type(corrected, exactcv.Corrected)
+    assert_type(corrected.interval, tuple[float, float])
+    assert_type(float(corrected), float)
     assert len(result.to_frame()["error"]) == 5
     return result
 

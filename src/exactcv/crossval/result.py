@@ -19,7 +19,16 @@ from ..problem.intervals import wilson
 from ..problem.targets import Target
 from ..report.overview import Overview
 from ..report.presentation import Presented
-from ..types import Approx, BoolArray, FloatArray, IntArray, LossName
+from ..types import (
+    Approx,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    LossName,
+    ScorerLike,
+    Seed,
+    Select,
+)
 from .overviews import of_result
 from .run import Ran
 
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..lowrank.features import FeatureMap
+    from .corrected import Corrected
 
 __all__ = [
     "CVResult",
@@ -171,6 +181,51 @@ class CVResult(Presented):
     def interval(self) -> FloatArray:
         """(L, 2): the 95 percent interval of ``error`` (Wilson's, over the rows tested)."""
         return np.column_stack(wilson(self.error, len(np.unique(self.test_row))))
+
+    def corrected(
+        self,
+        n_bootstrap: int = 1000,
+        random_state: Seed | None = None,
+        scoring: ScorerLike | None = None,
+        *,
+        select: Select = "min",
+    ) -> Corrected:
+        """The error after tuning: the least error of the grid without what the choice has gained.
+
+        The least of many errors is too good.  Here the choice is repeated on bootstrap samples of
+        the left-out results and judged by the rows outside each sample (BBC-CV: Tsamardinos,
+        Greasidou and Borboudakis, Machine Learning 107, 2018); nothing is trained again.
+
+        Parameters
+        ----------
+        n_bootstrap : int
+            Samples.
+        random_state : int, RandomState or None
+            Draws them.
+        scoring : str, callable or None
+            Any scikit-learn scorer, of which the best is chosen; None is accuracy.  One that needs
+            decision values needs ``output="decision"``.  Common ones by name take a fraction of a
+            second; others are called ``n_bootstrap`` times for each grid point.
+        select : {"min", "1se"}
+            The rule whose choice is judged: ``best`` or ``one_se``.
+
+        Returns
+        -------
+        Corrected
+            ``error``, ``score``, ``interval``, ``optimism`` and more.
+
+        Examples
+        --------
+        >>> import exactcv
+        >>> X, y = exactcv.datasets.make_mixture(60, 4, random_state=0)
+        >>> result = exactcv.cross_validate(X, y, lambdas=20)
+        >>> corrected = result.corrected(random_state=0)
+        >>> bool(corrected.error >= result.error[result.best])
+        True
+        """
+        from .corrected import correct_result
+
+        return correct_result(self, n_bootstrap, random_state, scoring, select)
 
     def _overview(self) -> Overview:
         return of_result(self)

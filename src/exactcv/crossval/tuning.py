@@ -202,7 +202,8 @@ class Tuning:
             fits=found.fits,
             certificate=found.certificate,
             stats=found.stats,
-            decision=found.decision if self.keep_decision else None,
+            # A scorer of values is asked again, by the bootstrap (``corrected.py``).
+            decision=None if self.scorer.labels_only and not self.keep_decision else found.decision,
         )
 
     def _with_gamma(self, kernel: Kernel) -> Kernel:

@@ -24,6 +24,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..algorithms import get_method
+from ..crossval.corrected import Corrected, correction_of
 from ..crossval.one_vs_one import most_votes, ovo_columns, votes_of
 from ..crossval.overviews import of_tuned
 from ..crossval.run import Plan
@@ -37,6 +38,7 @@ from ..crossval.scoring import (
     warn_of_weights,
 )
 from ..crossval.tuning import Searched, Store, Tuned, Tuning, count_by_weight
+from ..crossval.weighted_scores import is_quick
 from ..exceptions import InputError, InputTypeError, Interrupted
 from ..judge.certificate import Certificate, warn_if_short
 from ..lowrank.features import FeatureMap
@@ -165,6 +167,12 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         The chosen point; ``gamma_`` is None for kernels without gamma.
     best_score_, best_index_ : float, int
         Its score, and its place in ``cv_results_``.
+    corrected_score_ : Corrected
+        The score after tuning: ``best_score_`` without what the choice among the grid points has
+        gained, by the bootstrap of ``CVResult.corrected`` (1000 samples, always the same), with
+        ``interval`` and ``optimism``; ``float()`` gives the number alone.  Scorers that are not
+        among scikit-learn's common ones are called for it when it is first asked for, which takes
+        a while.
     cv_results_ : dict of arrays
         One entry a grid point, C after C for each gamma: ``param_C``, ``param_gamma``, ``params``,
         ``lambda``, ``mean_test_score``, ``se_test_score`` (NaN where it was not worked out),
@@ -356,7 +364,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         else:
             self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         fitted = fit_approximately(self, X, y, sample_weight, groups, keep)
-        for name in (*_OF_A_KERNEL, "_sigmoids"):  # of an earlier fit
+        for name in (*_OF_A_KERNEL, "_sigmoids", "_correction"):  # of an earlier fit
             self.__dict__.pop(name, None)
         for name, value in fitted.attributes.items():
             setattr(self, name, value)
@@ -384,6 +392,9 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             raise InputError(f"scoring={self.scoring!r} is NaN at every grid point")
         self._keep_results(tuning, tuned, keep, X.shape[0])
         self._keep_model(tuning, tuned, X, keep)
+        self._correction: Corrected | partial[Corrected] = correction_of(tuning, tuned)
+        if is_quick(tuning.scorer, len(self.classes_)):
+            self._correction = self._correction()
         decision = tuned.chosen.decision
         values = None if decision is None else decision[tuned.point]
         self.__dict__.pop("_sigmoids", None)  # of an earlier fit
@@ -410,6 +421,19 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             seconds=perf_counter() - start,
         )
         return values
+
+    @property
+    def corrected_score_(self) -> Corrected:
+        """The score after tuning, corrected for the choice of the grid point."""
+        check_is_fitted(self)
+        if not hasattr(self, "_correction"):
+            raise AttributeError(
+                "this SVCCV has no corrected_score_: it was read from a file or fitted with "
+                "approx; summary() says it where it is known"
+            )
+        if not isinstance(self._correction, Corrected):
+            self._correction = self._correction()
+        return self._correction
 
     def _overview(self) -> Overview:
         check_is_fitted(self, "_shown")
