@@ -12,7 +12,7 @@ import pytest
 import exactcv
 from exactcv import NotExactWarning
 from exactcv.report import words as report
-from exactcv.report.overview import LeftOutRows, Overview, overview
+from exactcv.report.overview import LeftOutRows, Overview, join, overview
 
 
 def make(
@@ -267,3 +267,50 @@ def test_a_scorer_that_cannot_judge_chance_says_nothing() -> None:
     X, y = exactcv.datasets.make_mixture(30, 3, random_state=0)
     model = exactcv.SVCCV(Cs=[1.0, 10.0], scoring=fussy).fit(X, y)
     assert overview(model).chance is None and "chance" not in kinds(model)
+
+
+# ---- what the choice has gained ------------------------------------------------------------------
+
+
+def test_the_summary_says_that_the_least_error_is_too_good() -> None:
+    text = " ".join(report.summary(make([0.2, 0.1, 0.2], corrected=(0.14, 0.05, 0.25))).split())
+    assert "corrected: error after tuning 0.1400 (95% interval 0.0500 to 0.2500): the least" in text
+    assert "is the best of 3, and so too good" in text
+    without = " ".join(report.summary(make([0.2, 0.1, 0.2])).split())
+    assert "corrected() or nested_cross_validate" in without
+    assert "corrected" not in report.summary(make([0.1], Cs=[1.0]))
+
+
+def test_of_several_results_no_part_speaks_for_all() -> None:
+    parts = [make([0.2, 0.1, 0.2], gammas=[g], corrected=(0.14, 0.05, 0.25)) for g in (0.1, 1.0)]
+    assert join(parts).corrected is None
+
+
+def test_a_result_and_an_estimator_say_the_same_each_time() -> None:
+    X, y = exactcv.datasets.make_mixture(40, 4, random_state=0)
+    result = exactcv.cross_validate(X, y, lambdas=9)
+    found = result.corrected(random_state=0)
+    assert result._overview().corrected == (found.error, *found.error_interval)
+    model = exactcv.SVCCV(lambdas=9, gamma=[0.1, 1.0], scoring="roc_auc").fit(X, y)
+    shown = model._overview().corrected
+    assert shown == (model.corrected_score_.score, *model.corrected_score_.interval)
+    assert f"roc_auc after tuning {shown[0]:.4f}" in model.summary()
+
+
+def test_a_paragraph_for_a_paper() -> None:
+    X, y = exactcv.datasets.make_mixture(40, 4, random_state=0)
+    model = exactcv.SVCCV(Cs=[0.1, 1.0, 10.0], gamma=[0.1, 1.0], cv=5, select="1se").fit(X, y)
+    text = model.methods_text()
+    corrected = model.corrected_score_
+    assert text.startswith("The data have 40 rows in 2 classes (")
+    for said in (
+        "support vector machine (hinge loss) with the RBF kernel",
+        "Among 3 values of C from 0.1 to 10 times 2 values of gamma from 0.1 to 1",
+        "5-fold cross-validation",
+        f"exactcv {exactcv.__version__} (method 'exact')",
+        f"cross-validated error of {1.0 - model.best_score_:.4f}",
+        f"error after tuning is {corrected.error:.4f}",
+        "Tsamardinos, E. Greasidou",
+    ):
+        assert said in text
+    assert "Tsamardinos" not in exactcv.SVCCV(Cs=[1.0]).fit(X, y).methods_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from ..lowrank.rows.sampling import smallest_keys
 from ..problem.kernels import Kernel, gamma_value
 from ..report import words as report
 from ..report.html import page as html_report
+from ..report.methods_text import methods_text
 from ..storage.atomic import write_bytes, write_text
 from ..storage.model_file import save_model
 from ..storage.preparation import Preparation, fit_preparation
@@ -339,6 +341,7 @@ def _scaling(loaded: Loaded, settings: TuneSettings) -> str:
 
 def _tell(model: SVCCV, say: Say) -> None:
     say("\n" + report.curve_table(model) + "\n\n" + report.summary(model))
+    say("\nfor a paper:\n" + textwrap.fill(methods_text(model).partition("\n\n")[0], 96))
 
 
 def _write(
@@ -393,6 +396,7 @@ def _result(model: SVCCV, written: list[str]) -> dict[str, Any]:
         "error": float(it.error[g, l]),
         "se": None if np.isnan(it.se[g, l]) else float(it.se[g, l]),
         "interval": [float(end[g, l]) for end in it.interval],
+        "corrected": None if it.corrected is None else list(it.corrected),
         "n_errors": int(it.n_errors[g, l]),
         "n_tested": it.n_tested,
         "approximate_kernel": it.approx,

@@ -12,10 +12,13 @@ from ..tolerances import TIE
 from .growth import growth_text
 
 if TYPE_CHECKING:
+    from .corrected import Corrected
     from .result import CVResult
     from .tuning import Tuned, Tuning
 
 __all__ = ["of_result", "of_tuned"]
+
+QUICK = 5_000_000  # left-out labels, for which a thousand bootstraps take about a second
 
 
 def of_result(result: CVResult) -> Overview:
@@ -46,6 +49,7 @@ def of_result(result: CVResult) -> Overview:
         kernel=result.kernel,
         approx=_approximation(result),
         scale_with_fold=result.scale_with_fold,
+        corrected=_corrected(result),
         grown=result.grown,
         settled={name: result.stats.get(name, 0) for name in HOW},
         exact=certificate.exact,
@@ -54,6 +58,13 @@ def of_result(result: CVResult) -> Overview:
         tol=certificate.tol,
         timings=dict(result.timings),
     )
+
+
+def _corrected(result: CVResult) -> tuple[float, float, float] | None:
+    """The error after tuning, where something was chosen and the sum is quickly done."""
+    if result.pair_wrong.size > QUICK:
+        return None
+    return _shown(result._corrected_once, True, len(result.Cs))
 
 
 def _approximation(result: CVResult) -> str | None:
@@ -74,7 +85,13 @@ def _left_out(result: CVResult, l: int) -> LeftOutRows:
 
 
 def of_tuned(
-    tuning: Tuning, tuned: Tuned, *, left_out: LeftOutRows, n_rows: int, seconds: float
+    tuning: Tuning,
+    tuned: Tuned,
+    *,
+    left_out: LeftOutRows,
+    corrected: Corrected | None,
+    n_rows: int,
+    seconds: float,
 ) -> Overview:
     """The overview of a tuned estimator; ``left_out`` at the chosen point."""
     certificate, curves = tuned.certificate, tuned.curves
@@ -106,6 +123,7 @@ def of_tuned(
         scale_with_fold=tuning.grid.scale_with_fold,
         score=None if scoring is None else tuned.score,
         chance=tuned.chance,
+        corrected=_shown(corrected, scoring is None, tuned.score.size),
         effective=tuning.effective_tests,
         grown=growth_text(tuning.grid, tuning.new_gammas or (0, 0)),
         scoring=None if scoring is None else getattr(scoring, "__name__", str(scoring)),
@@ -118,3 +136,14 @@ def of_tuned(
         **by_curve,
         **figures,
     )
+
+
+def _shown(
+    corrected: Corrected | None, by_error: bool, n_points: int
+) -> tuple[float, float, float] | None:
+    """As an error if that was minimised; nothing if there was no choice."""
+    if corrected is None or n_points == 1:
+        return None
+    if by_error:
+        return corrected.error, *corrected.error_interval
+    return corrected.score, *corrected.interval

@@ -227,6 +227,11 @@ class CVResult(Presented):
 
         return correct_result(self, n_bootstrap, random_state, scoring, select)
 
+    @cached_property
+    def _corrected_once(self) -> Corrected:
+        """For ``summary()`` and the like, which say the same each time."""
+        return self.corrected(random_state=0)
+
     def _overview(self) -> Overview:
         return of_result(self)
 

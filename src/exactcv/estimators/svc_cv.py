@@ -417,6 +417,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
                 predicted=tuned.chosen.labels[tuned.point].astype(np.intp),
                 decision=None if values is None else shaped(values, len(self.classes_), "ovr"),
             ),
+            corrected=self._correction if isinstance(self._correction, Corrected) else None,
             n_rows=X.shape[0],
             seconds=perf_counter() - start,
         )

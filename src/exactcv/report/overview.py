@@ -70,6 +70,9 @@ class Overview:
     chance : float or None
         The score (accuracy, if there is none) of predictions that tell nothing of the class; None
         if that is not known.
+    corrected : (float, float, float) or None
+        The score (the error, if there is none) after tuning, corrected for the choice of the point,
+        and the ends of its 95 percent interval; None if it was not worked out.
     effective : float or None
         How many tests those of the left-out rows amount to, where rows do not weigh the same.
     grown : str
@@ -106,6 +109,7 @@ class Overview:
     score: FloatArray | None = None
     scoring: str | None = None
     chance: float | None = None
+    corrected: tuple[float, float, float] | None = None
     effective: float | None = None
     grown: str = ""
     settled: dict[str, int] = field(default_factory=dict)
@@ -180,6 +184,7 @@ def beside(parts: Sequence[Overview], g: int) -> Overview:
         parts[g],
         best=(g, parts[g].best[1]),
         one_se=_moved(parts[g].one_se, g),
+        corrected=None,  # those of the parts know nothing of the choice among parts
         chosen=(g, parts[g].chosen[1]),
         settled={name: sum(part.settled[name] for part in parts) for name in first.settled},
         exact=all(part.exact for part in parts),

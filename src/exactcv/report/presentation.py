@@ -36,6 +36,20 @@ class Presented:
 
         return summary(self)
 
+    def methods_text(self) -> str:
+        """A paragraph for a paper: data, model, folds, grid, software, numbers and references.
+
+        Examples
+        --------
+        >>> import exactcv
+        >>> X, y = exactcv.datasets.make_mixture(40, 4, random_state=0)
+        >>> exactcv.cross_validate(X, y, lambdas=5).methods_text()[:27]
+        'The data have 40 rows in 2 '
+        """
+        from .methods_text import methods_text
+
+        return methods_text(self)
+
     @overload
     def plot(
         self, kind: Literal["error"] = "error", *, ax: Axes | None = None, **options: Any

@@ -67,6 +67,8 @@ def _parts(it: Overview) -> list[tuple[str, str]]:
         parts.append(("1-SE rule", _one_se(it, it.one_se)))
     if it.chosen not in (it.best, it.one_se):
         parts.append(("taken", _point(it, it.chosen)))
+    if it.error.size > 1:
+        parts.append(("corrected", corrected_text(it)))
     if it.grown:
         parts.append(("grid", it.grown))
     parts.append(("certificate", certificate_text(it)))
@@ -118,6 +120,20 @@ def _one_se(it: Overview, point: tuple[int, int]) -> str:
     if point == it.best:
         return "the same point: no smaller C is within one standard error of it"
     return f"{_point(it, point)}, the smallest C within one standard error of the best"
+
+
+def corrected_text(it: Overview) -> str:
+    """What the choice of the point has gained, in words."""
+    best = "least error" if it.score is None else "best score"
+    why = f"the {best} is the best of {it.error.size}, and so too good by what the choice gained"
+    if it.corrected is None:
+        return f"{why}; corrected() or nested_cross_validate tell by how much"
+    value, low, high = it.corrected
+    what = "error" if it.score is None else it.scoring
+    return (
+        f"{what} after tuning {value:.4f} (95% interval {low:.4f} to {high:.4f}): {why}; here the "
+        "choice is repeated on bootstrap samples and judged by the rows outside them"
+    )
 
 
 def certificate_text(it: Overview) -> str:

@@ -130,4 +130,6 @@ def overview_in(tree: dict[str, Any]) -> Overview:
     for name in ("best", "one_se", "chosen"):
         point = tree[name]
         tree[name] = None if point is None else (int(point[0]), int(point[1]))
+    corrected = tree.get("corrected")  # files of earlier versions have none
+    tree["corrected"] = None if corrected is None else tuple(float(x) for x in corrected)
     return Overview(**tree)

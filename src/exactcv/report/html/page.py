@@ -20,6 +20,7 @@ import numpy as np
 from ...exceptions import InputError
 from ...types import FilePath
 from .. import words as report
+from ..methods_text import methods_text
 from ..overview import Overview, Source, overview
 from ..plots import roc_curves
 from . import charts
@@ -112,6 +113,7 @@ def render(page: Page) -> str:
             cls="grid-2"),
         _suspicious(page),
         _how(page),
+        _for_a_paper(it),
         _reproduce(page),
         tag("footer", f"Made by exactcv {version('exactcv')}."),
     )  # fmt: skip
@@ -129,6 +131,11 @@ def _figures(it: Overview) -> Markup:
     shown = [("" if it.score is not None else doubt, f"{it.error[g, l]:.4f}", of_error)]
     if it.score is not None:
         shown.insert(0, (doubt, f"{it.score[g, l]:.4f}", str(it.scoring)))
+    if it.corrected is not None:
+        value, low, high = it.corrected
+        what = "error" if it.score is None else it.scoring
+        of_it = f"{what} after tuning (corrected for the choice), 95% {low:.4f} to {high:.4f}"
+        shown.append(("", f"{value:.4f}", of_it))
     shown.append(("", f"{it.n_errors[g, l]} of {it.n_tested}", "left-out rows wrong"))
     shown.append(("", f"{it.Cs[l]:.4g}", "C"))
     shown.append(("", f"{it.lambdas[l]:.4g}", "lambda"))
@@ -332,6 +339,13 @@ def _grid(it: Overview) -> str:
     if len(it.gammas) > 1:
         text += f", {len(it.gammas)} of gamma from {it.gammas.min():.4g} to {it.gammas.max():.4g}"
     return text + (f"; {it.grown}" if it.grown else "")
+
+
+def _for_a_paper(it: Overview) -> Markup:
+    """What the choice has gained, and a text to paste."""
+    note = tag("p", report.corrected_text(it), ".") if it.error.size > 1 else None
+    paragraphs = [tag("p", part) for part in methods_text(it).split("\n") if part]
+    return _card("For a paper", note, *paragraphs, cls="card wide")
 
 
 def _reproduce(page: Page) -> Markup:
