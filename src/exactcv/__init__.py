@@ -39,6 +39,7 @@ __all__ = [
     "LeftOutDisplay",
     "MemoryLimitError",
     "MissingExtraError",
+    "NestedResult",
     "NotExactWarning",
     "NotPSDWarning",
     "RocDisplay",
@@ -52,6 +53,7 @@ __all__ = [
     "datasets",
     "load_model",
     "methods",
+    "nested_cross_validate",
     "register_onnx",
     "save_model",
     "write_html",
@@ -62,9 +64,11 @@ if TYPE_CHECKING:
     from .algorithms import methods
     from .crossval.corrected import Corrected
     from .crossval.cross_validate import cross_validate
+    from .crossval.nested_result import NestedResult
     from .crossval.result import CVResult
     from .estimators.drop_in.functions import cross_val_predict, cross_val_score
     from .estimators.drop_in.grid_search import GridSearchCV
+    from .estimators.nested import nested_cross_validate
     from .estimators.smooth_svc import SmoothSVC
     from .estimators.svc_cv import SVCCV
     from .report.html.page import write_html
@@ -82,6 +86,7 @@ _LAZY = {
     "GridSearchCV": "estimators.drop_in.grid_search",
     "HeatMapDisplay": "report.plots",
     "LeftOutDisplay": "report.plots",
+    "NestedResult": "crossval.nested_result",
     "RocDisplay": "report.plots",
     "SVCCV": "estimators.svc_cv",
     "SmoothSVC": "estimators.smooth_svc",
@@ -93,6 +98,7 @@ _LAZY = {
     "cross_validate": "crossval.cross_validate",
     "datasets": None,  # a module itself
     "methods": "algorithms",
+    "nested_cross_validate": "estimators.nested",
     "register_onnx": "storage.onnx_export",
 }
 

@@ -117,6 +117,8 @@ class LeftOut(ClassifierMixin, BaseEstimator):
         Pair decisions, positive for the second class.
     weight : (T,)
     shape : {"ovr", "ovo"}
+    sigmoids : list of Sigmoid or None
+        What makes probabilities of decisions; None: fitted to these very values.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class LeftOut(ClassifierMixin, BaseEstimator):
         decision: Any = None,
         weight: Any = None,
         shape: str = "ovr",
+        sigmoids: Any = None,
     ):
         self.classes = classes
         self.codes = codes
@@ -134,6 +137,7 @@ class LeftOut(ClassifierMixin, BaseEstimator):
         self.decision = decision
         self.weight = weight
         self.shape = shape
+        self.sigmoids = sigmoids
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -160,7 +164,9 @@ class LeftOut(ClassifierMixin, BaseEstimator):
 
     @cached_property
     def _probabilities(self) -> FloatArray:
-        sigmoids = fit_sigmoids(self.decision, self.codes, len(self.classes_), self.weight)
+        sigmoids = self.sigmoids
+        if sigmoids is None:
+            sigmoids = fit_sigmoids(self.decision, self.codes, len(self.classes_), self.weight)
         return probabilities(self.decision, sigmoids, len(self.classes_))
 
     def _check(self, X: Any) -> None:
@@ -174,7 +180,7 @@ class LeftOut(ClassifierMixin, BaseEstimator):
         """The same for some of the tests."""
         decision = None if self.decision is None else self.decision[chosen]
         parts = (self.codes[chosen], self.labels[chosen], decision, self.weight[chosen])
-        return LeftOut(self.classes, *parts, self.shape)
+        return LeftOut(self.classes, *parts, self.shape, self.sigmoids)
 
     def score_with(self, scorer: Scorer, X: Any, arguments: dict[str, Any]) -> float:
         """The pooled score; NaN where it is not defined."""

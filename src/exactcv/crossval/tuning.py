@@ -6,7 +6,7 @@ Left-out errors count by sample weight: a row of weight w is that many rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -78,6 +78,8 @@ class Tuning:
         Where finished curves are kept, so that a run that was cut short can go on.
     new_gammas : (int, int) or None
         How many gammas the default grid has gained below and above; None if the user gave gamma.
+    rows_of : callable or None
+        Gives the kernel matrix of these rows where it is known already.
     """
 
     X: FloatArray
@@ -98,6 +100,7 @@ class Tuning:
     show_progress: bool = False
     store: Store | None = None
     new_gammas: tuple[int, int] | None = None
+    rows_of: Callable[[Kernel, Workers], KernelRows] | None = None
 
     @property
     def n_solutions(self) -> int:
@@ -178,7 +181,7 @@ class Tuning:
 
     def _curve(self, kernel: Kernel, workers: Workers) -> Curve:
         """All grid points with one kernel."""
-        rows = KernelRows.of(self.X, self._with_gamma(kernel), self.plan, workers)
+        rows = self.kernel_rows(kernel, workers)
         gamma = "" if rows.gamma is None else f"gamma={rows.gamma:.4g}, "
         workers.watch.say(f"{gamma}{len(self.grid)} grid points, {len(self.folds)} folds")
         task = ManyClasses(rows, self.codes, self.weight, self.folds, self.grid, self.plan)
@@ -205,6 +208,12 @@ class Tuning:
             # A scorer of values is asked again, by the bootstrap (``corrected.py``).
             decision=None if self.scorer.labels_only and not self.keep_decision else found.decision,
         )
+
+    def kernel_rows(self, kernel: Kernel, workers: Workers) -> KernelRows:
+        """The kernel matrix of all rows, with gamma as a number."""
+        if self.rows_of is not None:
+            return self.rows_of(kernel, workers)
+        return KernelRows.of(self.X, self._with_gamma(kernel), self.plan, workers)
 
     def _with_gamma(self, kernel: Kernel) -> Kernel:
         """The kernel; with gamma as a number where rows do not weigh the same."""

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import get_scorer
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..algorithms import get_method
 from ..crossval.corrected import Corrected, correction_of
+from ..crossval.nested_result import NestedResult
 from ..crossval.one_vs_one import most_votes, ovo_columns, votes_of
 from ..crossval.overviews import of_tuned
 from ..crossval.run import Plan
@@ -606,6 +607,29 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         groups = split_with.pop("groups", None)
         among = keep, n, self.cv, X, labels
         return folds_among(*among, groups, self.random_state, **split_with)
+
+    def nested_score(
+        self,
+        X: Matrix,
+        y: Vector,
+        outer: Literal["loo"] | Splits = "loo",
+        sample_weight: Vector | None = None,
+        groups: Vector | None = None,
+    ) -> NestedResult:
+        """The score after tuning: this estimator tuned afresh without every outer fold.
+
+        The estimator itself stays as it is, fitted or not.  See ``exactcv.nested_cross_validate``.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups :
+            As in ``fit``.
+        outer : "loo", int, splitter or iterable
+            The folds that judge; ``cv`` chooses among the rows outside each.
+        """
+        from .nested import nested_of
+
+        return nested_of(clone(self), X, y, outer, sample_weight, groups)
 
     # ---- what is kept -------------------------------------------------------------------------
 

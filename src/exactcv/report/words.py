@@ -42,8 +42,8 @@ def summary(source: Source) -> str:
     """What was chosen, how sure it is, what it cost, and what to look out for."""
     it = overview(source)
     lines = [heading(it) + "."]
-    lines += [_paragraph(label, text) for label, text in _parts(it)]
-    lines += [_paragraph("warning", remark.text) for remark in remarks(it)]
+    lines += [paragraph(label, text) for label, text in _parts(it)]
+    lines += [paragraph("warning", remark.text) for remark in remarks(it)]
     return "\n".join(lines)
 
 
@@ -79,7 +79,8 @@ def _parts(it: Overview) -> list[tuple[str, str]]:
     return parts
 
 
-def _paragraph(label: str, text: str) -> str:
+def paragraph(label: str, text: str) -> str:
+    """A label, and the text beside it."""
     return textwrap.fill(
         text,
         WIDTH,

@@ -1,0 +1,385 @@
+"""Nested cross-validation: the tuning is repeated without each outer fold, and judged by it.
+
+For every outer fold the whole grid is cross-validated on the rows outside it (the inner folds), a
+point is chosen there, and the model of that point, trained on all rows outside, predicts the rows
+of the outer fold.  They have had no say in the choice, so the error is honest: it is that of the
+recipe "tune, then train" on as many rows as an outer fold leaves.
+
+Kernels, with gamma as a number, the grid and the weights of the classes are settled once, from all
+rows, as everywhere here: one kernel matrix serves all folds, inner and outer.  Lambdas keep their
+value in an outer fold as they do in any fold (``Grid.for_fold``).
+
+`tuned_without` is all that an outer fold costs, and the one place where a faster way, from the
+solutions on all rows, has to fit in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import InputError, Interrupted
+from ..judge.certificate import Certificate
+from ..problem import inputs
+from ..problem.folds import Folds, folds_among
+from ..problem.intervals import effective_count, wilson
+from ..problem.kernels import Kernel, gamma_value
+from ..runtime.progress import job
+from ..runtime.threads import Workers
+from ..tolerances import TIE
+from ..types import FloatArray, IntArray
+from .nested_result import NestedResult
+from .one_vs_one import most_votes, votes_of
+from .run import KernelRows
+from .scoring import LeftOut, Scorer, fit_sigmoids, jackknife_se, shaped
+from .tuning import Searched, Tuned, Tuning, count_by_weight, error_and_se
+
+__all__ = ["InnerSplits", "Nest", "check_classes", "check_groups", "nest", "tuned_without"]
+
+
+@dataclass(frozen=True)
+class InnerSplits:
+    """How the rows outside an outer fold are split: what the user gave, for all rows."""
+
+    cv: Any
+    labels: Any  # as splitters see them
+    groups: Any
+    random_state: Any
+    keep: IntArray  # the user's numbers of the rows
+    n: int  # rows that the user has
+
+    def among(self, tuning: Tuning, train: IntArray, fold: int) -> Folds:
+        """Inner folds of the rows ``train``, which outer fold ``fold`` leaves."""
+        groups = None if self.groups is None else self.groups[train]
+        mine = self.keep[train]
+        try:
+            folds = folds_among(
+                mine, self.n, self.cv, tuning.shown[train], self.labels[train], groups,
+                self.random_state,
+            )  # fmt: skip
+            codes, weight = tuning.codes[train], tuning.weight[train]
+            folds = inputs.check_training_parts(folds, codes, tuning.classes, weight, mine)
+        except InputError as error:
+            raise InputError(f"among the rows outside outer fold {fold}: {error}") from error
+        tuning.plan.check_folds(folds)
+        return folds
+
+
+@dataclass(frozen=True)
+class Nest:
+    """What is to be done: a tuning of all rows (its own folds are not used), and both splits."""
+
+    tuning: Tuning
+    outer: Folds
+    inner: InnerSplits
+
+
+@dataclass(frozen=True)
+class _Outer:
+    """What came of one outer fold."""
+
+    C: float
+    gamma: float
+    inner_score: float
+    labels: IntArray  # (t,)
+    decision: FloatArray  # (t, P)
+    score: float  # NaN if the scorer is not asked fold by fold
+    certificate: Certificate
+    stats: dict[str, int]
+    grid: tuple[FloatArray, FloatArray]
+
+
+def nest(task: Nest, workers: Workers) -> NestedResult:
+    """Tune without every outer fold, and predict it.
+
+    Ctrl-C becomes ``Interrupted``; its ``partial`` is the result over the outer folds that are
+    complete, None if there are none.
+    """
+    start = perf_counter()
+    task = replace(task, tuning=_settled(task.tuning))
+    _check_tests(task)
+    matrices = _Matrices(task.tuning)
+    done: list[_Outer] = []
+    try:
+        with job(task.tuning.show_progress, len(task.outer)) as progress:
+            for fold in range(len(task.outer)):
+                with workers.followed(progress):
+                    workers.watch.say(f"outer fold {fold + 1}")
+                    done.append(_one(task, fold, matrices, workers))
+    except KeyboardInterrupt as stop:
+        partial = _gather(task, done, perf_counter() - start) if done else None
+        raise Interrupted(
+            f"interrupted with {len(done)} of {len(task.outer)} outer folds complete; what they "
+            "say is the `partial` of this exception",
+            partial,
+        ) from stop
+    return _gather(task, done, perf_counter() - start)
+
+
+# ---- checks ------------------------------------------------------------------------------------
+
+
+def check_groups(groups: Any, **splits: Any) -> None:
+    """Refuse leave-one-out of grouped rows: a row's own group would train the model that it tests.
+
+    Examples
+    --------
+    >>> check_groups(None, outer="loo", cv="loo")
+    """
+    if groups is None:
+        return
+    for name, given in splits.items():
+        if isinstance(given, str) or given is None or isinstance(given, (int, np.integer)):
+            raise InputError(
+                f"{name}={given!r} would put rows of one group on both sides of a split; with "
+                "groups use sklearn.model_selection.LeaveOneGroupOut() or GroupKFold(...) for "
+                "outer and for cv"
+            )
+
+
+def check_classes(outer: Folds, codes: IntArray, classes: NDArray[Any]) -> None:
+    """Refuse outer folds that leave no row of some class to train on."""
+    for code, label in enumerate(classes.tolist()):
+        mine = codes == code
+        lacking = outer.removed(mine) == np.count_nonzero(mine)
+        if lacking.any():
+            raise InputError(
+                f"outer fold {int(np.argmax(lacking))} leaves no row of class {label!r} to train "
+                f"on; tuning needs {'both classes' if len(classes) == 2 else 'every class'}: use "
+                "fewer or stratified outer folds (outer=5), or more rows of that class"
+            )
+
+
+def _check_tests(task: Nest) -> None:
+    """Refuse outer folds that lack a class where the scorer needs all of them."""
+    tuning, outer = task.tuning, task.outer
+    if not _fold_by_fold(tuning.scorer) or not hasattr(tuning.scorer.call, "_response_method"):
+        return
+    for fold, test in enumerate(outer.test):
+        absent = np.setdiff1d(np.arange(len(tuning.classes)), tuning.codes[test])
+        if len(absent):
+            label = tuning.classes.tolist()[int(absent[0])]
+            raise InputError(
+                f"scoring={tuning.scorer.name!r} compares values within an outer fold, for models "
+                f"of different folds have different scales, but outer fold {fold} tests no row of "
+                f"class {label!r}: use stratified outer folds (outer=5), a scorer of labels "
+                "(scoring='balanced_accuracy'), or for the AUC exactcv.leave_pair_out"
+            )
+
+
+def _fold_by_fold(scorer: Scorer) -> bool:
+    """Is the scorer asked once an outer fold?  Labels of all folds can be put together."""
+    return not scorer.labels_only
+
+
+# ---- one outer fold ----------------------------------------------------------------------------
+
+
+def _settled(tuning: Tuning) -> Tuning:
+    """gamma as numbers, from all rows."""
+    even = (tuning.sample_weight == tuning.sample_weight[0]).all()
+    weight = None if even else tuning.sample_weight
+    numbers = [gamma_value(tuning.X, kernel, weight) for kernel in tuning.kernels]
+    kernels = [
+        kernel if gamma is None else replace(kernel, gamma=gamma)
+        for kernel, gamma in zip(tuning.kernels, numbers, strict=True)
+    ]
+    return replace(tuning, kernels=kernels, store=None)
+
+
+class _Matrices:
+    """The kernel matrices of all rows, each made once."""
+
+    def __init__(self, tuning: Tuning):
+        self.tuning = tuning
+        self.made: dict[Kernel, KernelRows] = {}
+
+    def whole(self, kernel: Kernel, workers: Workers) -> KernelRows:
+        if kernel not in self.made:
+            self.made[kernel] = self.tuning.kernel_rows(kernel, workers)
+        return self.made[kernel]
+
+    def among(self, rows: IntArray) -> Callable[[Kernel, Workers], KernelRows]:
+        return lambda kernel, workers: self.whole(kernel, workers).part(rows)
+
+
+def tuned_without(
+    task: Nest, fold: int, matrices: _Matrices, workers: Workers
+) -> tuple[Searched, Tuned]:
+    """The grid cross-validated on the rows outside an outer fold, and the point chosen there."""
+    tuning, outer = task.tuning, task.outer
+    train = _outside(outer, fold)
+    score_arguments = {name: value[train] for name, value in tuning.score_arguments.items()}
+    precomputed = tuning.kernels[0].name == "precomputed"
+    grid = replace(tuning.grid, Cs=tuning.grid.for_fold(outer, fold))
+    inner = replace(
+        tuning,
+        X=np.ascontiguousarray(tuning.X[np.ix_(train, train)] if precomputed else tuning.X[train]),
+        shown=tuning.shown[train],
+        codes=tuning.codes[train],
+        sample_weight=tuning.sample_weight[train],
+        weight=tuning.weight[train],
+        folds=count_by_weight(
+            task.inner.among(tuning, train, fold), grid, tuning.sample_weight[train]
+        ),
+        grid=grid,
+        score_arguments=score_arguments,
+        keep_decision=False,
+        show_progress=False,
+        rows_of=matrices.among(train),
+    )
+    searched = inner.search(workers)
+    return searched, searched.tuning.choose(searched.curves, workers)
+
+
+def _outside(outer: Folds, fold: int) -> IntArray:
+    inside = np.ones(outer.n, dtype=bool)
+    inside[outer.left_out[fold]] = False
+    return np.flatnonzero(inside)
+
+
+def _one(task: Nest, fold: int, matrices: _Matrices, workers: Workers) -> _Outer:
+    """Tune without the fold, and predict it."""
+    tuning, test = task.tuning, task.outer.test[fold]
+    searched, tuned = tuned_without(task, fold, matrices, workers)
+    if np.isnan(tuned.score).all():
+        raise InputError(
+            f"scoring={tuning.scorer.name!r} is NaN at every grid point outside outer fold {fold}"
+        )
+    chosen, l = tuned.chosen, tuned.point
+    K = matrices.whole(chosen.kernel, workers).K[np.ix_(test, _outside(task.outer, fold))]
+    decision = np.column_stack(
+        [K[:, fit.rows] @ fit.coef[l] + fit.intercept[l] for fit in chosen.fits]
+    )
+    labels = _labels(decision, tuning.codes[test], len(tuning.classes))
+    score = np.nan
+    if _fold_by_fold(tuning.scorer):
+        score = _score(task, searched.tuning, tuned, test, labels, decision)
+    grid = searched.tuning.grid
+    return _Outer(
+        C=float(tuning.grid.Cs[l]) if tuning.grid.scale_with_fold else float(grid.Cs[l]),
+        gamma=np.nan if chosen.gamma is None else chosen.gamma,
+        inner_score=float(tuned.score[tuned.kernel, l]),
+        labels=labels,
+        decision=decision,
+        score=score,
+        certificate=tuned.certificate,
+        stats={
+            name: sum(curve.stats.get(name, 0) for curve in tuned.curves)
+            for name in tuned.curves[0].stats
+        },
+        grid=(grid.Cs, tuned.gammas),
+    )
+
+
+def _labels(decision: FloatArray, codes: IntArray, n_classes: int) -> IntArray:
+    """Predicted classes; a value of zero votes against the row's own class, as in every fold."""
+    first, second = np.triu_indices(n_classes, 1)
+    tie = np.abs(decision) <= TIE
+    against = np.where(first == codes[:, None], 1.0, np.where(second == codes[:, None], -1.0, 0.0))
+    return most_votes(votes_of(np.where(tie, against, decision), n_classes))
+
+
+def _score(
+    task: Nest, inner: Tuning, tuned: Tuned, test: IntArray, labels: IntArray, decision: FloatArray
+) -> float:
+    """The score of one outer fold; probabilities are those of the inner left-out values."""
+    tuning = task.tuning
+    values, rows = tuned.chosen.decision, inner.folds.pair_rows
+    assert values is not None
+    known = values[tuned.point], inner.codes[rows], len(tuning.classes), inner.sample_weight[rows]
+    fitted = LeftOut(
+        tuning.classes, tuning.codes[test], labels, decision, tuning.sample_weight[test],
+        tuning.shape, fit_sigmoids(*known),
+    )  # fmt: skip
+    arguments = {name: value[test] for name, value in tuning.score_arguments.items()}
+    return fitted.score_with(tuning.scorer, tuning.shown[test], arguments)
+
+
+# ---- all of them -------------------------------------------------------------------------------
+
+
+def _gather(task: Nest, done: list[_Outer], seconds: float) -> NestedResult:
+    tuning, outer = task.tuning, task.outer.part(np.arange(len(done)))
+    rows, weight = outer.pair_rows, tuning.sample_weight[outer.pair_rows]
+    labels = np.concatenate([one.labels for one in done])
+    decision = np.concatenate([one.decision for one in done])
+    wrong = labels != tuning.codes[rows]
+    error, se = (float(figure[0]) for figure in error_and_se(wrong[None], outer.offsets, weight))
+    tested = tuning.sample_weight[np.unique(rows)]
+    low, high = wilson(error, effective_count(tested))
+    inner_scores = np.array([one.inner_score for one in done])
+    score, score_se = 1.0 - error, se
+    if tuning.scorer.call is not None:
+        score, score_se = _scores(tuning, outer, labels, decision, done)
+    return NestedResult(
+        error=error,
+        se=se,
+        interval=(float(low), float(high)),
+        score=score,
+        score_se=score_se,
+        scoring=_name(tuning.scorer),
+        chosen=np.array([[one.C, one.gamma] for one in done]),
+        inner=inner_scores,
+        optimism=float(inner_scores.mean()) - score,
+        decision=shaped(decision, len(tuning.classes), tuning.shape),
+        predicted=tuning.classes[labels],
+        wrong=wrong,
+        test_row=task.inner.keep[rows],
+        test_fold=outer.pair_folds,
+        n_folds=len(outer),
+        n_rows=task.inner.n,
+        classes=tuning.classes,
+        select=tuning.select,
+        method=tuning.plan.method,
+        n_points=max(len(one.grid[0]) * len(one.grid[1]) for one in done),
+        certificate=_worst(done),
+        stats=_added(done),
+        timings={"total": seconds},
+    )
+
+
+def _name(scorer: Scorer) -> str:
+    return str(getattr(scorer.name, "__name__", scorer.name))
+
+
+def _scores(
+    tuning: Tuning, outer: Folds, labels: IntArray, decision: FloatArray, done: list[_Outer]
+) -> tuple[float, float]:
+    """The score and its standard error: the mean over outer folds, or of all labels together."""
+    if _fold_by_fold(tuning.scorer):
+        found = np.array([one.score for one in done])
+        se = float(found.std(ddof=1) / np.sqrt(len(found))) if len(found) > 1 else np.nan
+        return float(found.mean()), se
+    rows = outer.pair_rows
+    everyone = LeftOut(
+        tuning.classes, tuning.codes[rows], labels, decision, tuning.sample_weight[rows]
+    )
+    arguments = {name: value[rows] for name, value in tuning.score_arguments.items()}
+    score = everyone.score_with(tuning.scorer, tuning.shown[rows], arguments)
+    folds = outer.pair_folds
+    return score, jackknife_se(everyone, tuning.scorer, tuning.shown[rows], arguments, folds)
+
+
+def _worst(done: list[_Outer]) -> Certificate:
+    """The worst of all grid points and inner folds, outer fold by outer fold."""
+    found = [one.certificate for one in done]
+    return Certificate(
+        kkt=np.array([np.fmax.reduce(one.kkt) for one in found]),
+        gap=np.array([np.fmax.reduce(one.gap) for one in found]),
+        exact=all(one.exact for one in found),
+        unresolved=[(f, inner) for f, one in enumerate(found) for _, inner in one.unresolved],
+        tol=found[0].tol,
+        convex=all(one.convex for one in found),
+        not_converged=sum(one.not_converged for one in found),
+    )
+
+
+def _added(done: list[_Outer]) -> dict[str, int]:
+    names = dict.fromkeys(name for one in done for name in one.stats)
+    return {name: sum(one.stats.get(name, 0) for one in done) for name in names}

@@ -1,0 +1,152 @@
+"""What came out of a nested cross-validation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..judge.certificate import Certificate
+from ..report.words import paragraph
+from ..types import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..report.chosen_plot import ChosenDisplay
+
+__all__ = ["NestedResult"]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class NestedResult:
+    """The error after tuning: of F outer folds, with T tests in all.
+
+    Attributes
+    ----------
+    error, se : float
+        The share of wrong tests (by sample weight), and its standard error over outer folds.
+    interval : (float, float)
+        The 95 percent interval of ``error``, Wilson's, over the rows tested.  It covers the chance
+        of which rows were tested, not that of which were trained on.
+    score, score_se : float
+        The score that was asked for; accuracy if none was.  A scorer of labels judges the labels of
+        all outer folds together; one of values or probabilities each outer fold, of which this is
+        the mean.
+    scoring : str
+    chosen : (F, 2)
+        C and gamma (NaN if there is none) of each outer fold.  With ``lambdas``, C is that of all
+        rows.
+    inner : (F,)
+        The inner score of the chosen point, which is too good.
+    optimism : float
+        By how much: the mean of ``inner`` less ``score``; for accuracy the outer less the inner
+        error.
+    decision : (T,) or (T, k)
+        Left-out decision values.  Those of different outer folds belong to different points of the
+        grid.
+    predicted, wrong : (T,)
+    test_row, test_fold : (T,) int
+    certificate : Certificate
+        ``kkt`` and ``gap`` of each outer fold, the worst over its grid and inner folds;
+        ``unresolved`` lists (outer fold, inner fold).
+    stats, timings : dict
+        As in ``CVResult``, added up.
+    """
+
+    error: float
+    se: float
+    interval: tuple[float, float]
+    score: float
+    score_se: float
+    scoring: str
+    chosen: FloatArray
+    inner: FloatArray
+    optimism: float
+    decision: FloatArray
+    predicted: NDArray[Any]
+    wrong: BoolArray
+    test_row: IntArray
+    test_fold: IntArray
+    n_folds: int
+    n_rows: int
+    classes: NDArray[Any]
+    select: str
+    method: str
+    n_points: int
+    certificate: Certificate
+    stats: dict[str, int]
+    timings: dict[str, float]
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return (
+            f"<NestedResult: {self.n_folds} outer folds, error after tuning {self.error:.4g} "
+            f"({low:.4g} to {high:.4g}), optimism {self.optimism:.3g}>"
+        )
+
+    def often(self) -> list[tuple[float, float, int]]:
+        """(C, gamma, how often), the most frequent choice first."""
+        counts = Counter((float(C), float(g) if g == g else None) for C, g in self.chosen)
+        ranked = sorted(counts.items(), key=lambda one: (-one[1], one[0][0], one[0][1] or 0.0))
+        return [(C, np.nan if g is None else g, n) for (C, g), n in ranked]
+
+    def summary(self) -> str:
+        """The error after tuning, how sure it is, what was chosen and what the choice gained."""
+        lines = [
+            f"Nested cross-validation: {self.n_folds} outer folds, {self.n_points} grid points "
+            f"tuned in each, method {self.method!r}."
+        ]
+        lines += [paragraph(label, text) for label, text in self._parts()]
+        return "\n".join(lines)
+
+    def _parts(self) -> list[tuple[str, str]]:
+        low, high = self.interval
+        wrong = f"{int(self.wrong.sum())} of {len(self.wrong)} wrong"
+        parts = [
+            (
+                "error",
+                f"{self.error:.4f} after tuning ({wrong}; 95% interval {low:.4f} to {high:.4f}, "
+                "for the rows tested; another training set would add to it)",
+            )
+        ]
+        if self.scoring != "accuracy":
+            se = "" if np.isnan(self.score_se) else f" (standard error {self.score_se:.4f})"
+            parts.append(("score", f"{self.scoring} {self.score:.4f} after tuning{se}"))
+        what = "accuracy" if self.scoring == "accuracy" else self.scoring
+        inner = float(self.inner.mean())
+        parts.append(
+            (
+                "optimism",
+                f"{self.optimism:+.4f}: the chosen points have {what} {inner:.4f} in the inner "
+                f"folds that chose them, and {self.score:.4f} outside",
+            )
+        )
+        shown = [
+            f"C={C:.4g}" + ("" if np.isnan(g) else f", gamma={g:.4g}") + f" ({n} times)"
+            for C, g, n in self.often()[:5]
+        ]
+        more = len(self.often()) - len(shown)
+        parts.append(("chosen", "; ".join(shown) + (f"; and {more} others" if more else "")))
+        exact = "exact" if self.certificate.exact else "NOT exact"
+        kkt, gap = (float(np.fmax.reduce(x)) for x in (self.certificate.kkt, self.certificate.gap))
+        parts.append(
+            ("certificate", f"{exact}: KKT violation at most {kkt:.1e}, duality gap {gap:.1e}")
+        )
+        parts.append(("time", f"{self.timings['total']:.3f} s"))
+        return parts
+
+    def plot(self, *, ax: Axes | None = None, **options: Any) -> ChosenDisplay:
+        """The points that were chosen, each as large as it is frequent (needs matplotlib)."""
+        from ..report.chosen_plot import ChosenDisplay
+
+        return ChosenDisplay(often=self.often()).plot(ax=ax, **options)

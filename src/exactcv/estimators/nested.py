@@ -1,0 +1,182 @@
+"""``nested_cross_validate``: the error after tuning, for any number of classes."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ..crossval.nested import InnerSplits, Nest, check_classes, check_groups, nest
+from ..crossval.nested_result import NestedResult
+from ..exceptions import UnsupportedError
+from ..judge.certificate import warn_if_short
+from ..problem import checks, inputs
+from ..problem.folds import folds_among
+from ..runtime.threads import Workers
+from ..runtime.user_line import user_level
+from ..types import (
+    ClassWeight,
+    GammaRule,
+    GridValues,
+    HasShape,
+    KernelFunction,
+    KernelName,
+    LossName,
+    Matrix,
+    MemoryLimit,
+    ScorerLike,
+    Seed,
+    Select,
+    Splits,
+    Vector,
+)
+
+if TYPE_CHECKING:
+    from .svc_cv import SVCCV
+
+__all__ = ["nested_cross_validate", "nested_of"]
+
+
+def nested_cross_validate(
+    X: Matrix,
+    y: Vector,
+    *,
+    kernel: KernelName | KernelFunction = "rbf",
+    gammas: float | GammaRule | Sequence[float | GammaRule] | HasShape | None = None,
+    degree: int = 3,
+    coef0: float = 0.0,
+    loss: LossName = "hinge",
+    Cs: GridValues | None = None,
+    lambdas: GridValues | None = None,
+    outer: Literal["loo"] | Splits = "loo",
+    cv: Literal["loo"] | Splits = "loo",
+    select: Select = "min",
+    scoring: ScorerLike | None = None,
+    groups: Vector | None = None,
+    sample_weight: Vector | None = None,
+    class_weight: ClassWeight | None = None,
+    fit_intercept: bool = True,
+    method: str = "exact",
+    n_jobs: int | None = None,
+    tol: float = 1e-8,
+    random_state: Seed | None = None,
+    progress: bool = False,
+    memory_limit: MemoryLimit | None = None,
+) -> NestedResult:
+    """The error after tuning: the grid is tuned afresh without every outer fold, which then judges.
+
+    The least cross-validated error of a grid is too good, since the point was chosen by it.  Here
+    the rows that judge a choice had no part in it.
+
+    Parameters
+    ----------
+    X, y, kernel, degree, coef0, loss, class_weight, fit_intercept, method, n_jobs, tol :
+        As in ``exactcv.SVCCV``; two or more classes.
+    gammas : float, "median", "scale", "auto", or a list of these, optional
+        As ``gamma`` of ``SVCCV``.  Rules are worked out once, from all rows.
+    Cs, lambdas : array-like or float, optional
+        The grid, as in ``SVCCV``; the default one grows in every outer fold by itself.
+    outer : "loo", int, splitter or iterable
+        The folds that judge, as ``cv`` of ``cross_validate``.
+    cv : "loo", int, splitter or iterable
+        The inner folds, which choose; splitters see the rows outside an outer fold, and pairs of
+        row numbers (which count all rows) are cut down to them.
+    select : {"min", "1se"}
+    scoring : str, callable or None
+        What is maximised in the inner folds and reported of the outer ones; None is accuracy.
+    groups : array-like of shape (n,), optional
+        For splitters that use groups: then both ``outer`` and ``cv`` must be such.
+    sample_weight : array-like of shape (n,), optional
+        As in ``SVCCV``.
+    random_state : int, RandomState or None
+        For an int ``outer`` or ``cv``.
+    progress : bool
+        Show on standard error which outer fold is at work.
+    memory_limit : int or str, optional
+
+    Returns
+    -------
+    NestedResult
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C (a KeyboardInterrupt); its ``partial`` is the result over the outer folds that
+        are complete.
+
+    Examples
+    --------
+    >>> import exactcv
+    >>> X, y = exactcv.datasets.make_mixture(40, 4, random_state=0)
+    >>> nested = exactcv.nested_cross_validate(
+    ...     X, y, Cs=[0.1, 1.0, 10.0], gammas=[0.1, 1.0], outer=5
+    ... )
+    >>> nested.chosen.shape, nested.certificate.exact
+    ((5, 2), True)
+    """
+    from .svc_cv import SVCCV
+
+    model = SVCCV(
+        Cs=Cs,
+        lambdas=lambdas,
+        kernel=kernel,
+        gamma=gammas,
+        degree=degree,
+        coef0=coef0,
+        loss=loss,
+        cv=cv,
+        scoring=scoring,
+        select=select,
+        class_weight=class_weight,
+        fit_intercept=fit_intercept,
+        method=method,
+        n_jobs=n_jobs,
+        tol=tol,
+        random_state=random_state,
+        verbose=int(checks.check_flag("progress", progress)),
+        memory_limit=memory_limit,
+    )
+    return nested_of(model, X, y, outer, sample_weight, groups)
+
+
+def nested_of(
+    model: SVCCV, X: Any, y: Any, outer: Any, sample_weight: Any, groups: Any
+) -> NestedResult:
+    """Nested cross-validation of an estimator's settings; the estimator is used up."""
+    if model.approx is not None:
+        raise UnsupportedError(
+            "nested cross-validation needs the kernel matrix: use approx=None, or "
+            "sklearn.model_selection.cross_val_score(SVCCV(approx=...), X, y, cv=...)"
+        )
+    check_groups(groups, outer=outer, cv=model.cv)
+    cv: Any = model.cv
+    if _pairs(cv):
+        model.cv = list(cv)  # read once here and once an outer fold
+    scorer, plan = model._check_settings()
+    X, y = model._read_rows(X, y)
+    n = X.shape[0]
+    weight = inputs.read_sample_weight(sample_weight, n)
+    keep = np.flatnonzero(weight > 0)
+    groups = inputs.read_groups(groups, n)
+    labels, classes, codes = inputs.encode_labels(y[keep], len(keep))
+    among = None if groups is None else groups[keep]
+    seed = model.random_state
+    shown = X[keep][:, keep] if model.kernel == "precomputed" else X[keep]
+    folds = folds_among(keep, n, outer, shown, labels, among, seed)
+    check_classes(folds, codes, classes)
+    split_with, score_with = model._route(sample_weight, groups, {}, scorer)
+    tuning = model._prepare(X, y, weight, keep, scorer, plan, split_with, score_with, None)
+    inner = InnerSplits(model.cv, labels, among, seed, keep, n)
+    with Workers(checks.check_n_threads(model.n_jobs)) as workers:
+        result = nest(Nest(tuning, folds, inner), workers)
+    Cs = result.chosen[:, 0]
+    warn_if_short(
+        result.certificate, Cs, tuning.n_solutions * len(folds), stacklevel=user_level() + 1
+    )
+    return result
+
+
+def _pairs(cv: Any) -> bool:
+    return not (cv is None or isinstance(cv, (str, numbers.Integral)) or hasattr(cv, "split"))
