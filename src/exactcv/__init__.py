@@ -42,6 +42,7 @@ __all__ = [
     "NestedResult",
     "NotExactWarning",
     "NotPSDWarning",
+    "PairResult",
     "RocDisplay",
     "SlowFoldsWarning",
     "SmoothSVC",
@@ -51,6 +52,7 @@ __all__ = [
     "cross_val_score",
     "cross_validate",
     "datasets",
+    "leave_pair_out",
     "load_model",
     "methods",
     "nested_cross_validate",
@@ -64,7 +66,9 @@ if TYPE_CHECKING:
     from .algorithms import methods
     from .crossval.corrected import Corrected
     from .crossval.cross_validate import cross_validate
+    from .crossval.leave_pair_out import leave_pair_out
     from .crossval.nested_result import NestedResult
+    from .crossval.pair_result import PairResult
     from .crossval.result import CVResult
     from .estimators.drop_in.functions import cross_val_predict, cross_val_score
     from .estimators.drop_in.grid_search import GridSearchCV
@@ -87,9 +91,11 @@ _LAZY = {
     "HeatMapDisplay": "report.plots",
     "LeftOutDisplay": "report.plots",
     "NestedResult": "crossval.nested_result",
+    "PairResult": "crossval.pair_result",
     "RocDisplay": "report.plots",
     "SVCCV": "estimators.svc_cv",
     "SmoothSVC": "estimators.smooth_svc",
+    "leave_pair_out": "crossval.leave_pair_out",
     "load_model": "storage.model_file",
     "save_model": "storage.model_file",
     "write_html": "report.html.page",
