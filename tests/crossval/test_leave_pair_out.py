@@ -127,5 +127,5 @@ def test_bad_input() -> None:
         leave_pair_out(X, np.array([0] + [1] * 8), Cs=CS, tournament=False)
     with pytest.raises(InputError, match="class"):
         leave_pair_out(X, np.arange(9) % 3, Cs=CS)
-    with pytest.raises(UnsupportedError, match="folds|decision"):
+    with pytest.raises(UnsupportedError, match="decision values"):
         leave_pair_out(X, y, Cs=CS, method="loo_stopping")

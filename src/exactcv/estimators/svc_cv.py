@@ -74,6 +74,7 @@ from ..types import (
     Vector,
 )
 from .cv_table import cv_table
+from .nested_fit import nested_of
 from .sv_layout import layout, pair_decisions
 from .typed import TypedClassifier, offered_if
 
@@ -627,8 +628,6 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         outer : "loo", int, splitter or iterable
             The folds that judge; ``cv`` chooses among the rows outside each.
         """
-        from .nested import nested_of
-
         return nested_of(clone(self), X, y, outer, sample_weight, groups)
 
     # ---- what is kept -------------------------------------------------------------------------
