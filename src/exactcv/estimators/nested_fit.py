@@ -1,4 +1,4 @@
-"""Nested cross-validation of what an ``SVCCV`` is set to: reads the rows and both kinds of folds."""
+"""Nested cross-validation of what an ``SVCCV`` is set to: reads rows, outer and inner folds."""
 
 from __future__ import annotations
 
