@@ -192,3 +192,20 @@ def test_iris_needs_little_correction() -> None:
     low, high = model.corrected_score_.interval
     assert low < model.corrected_score_.score < high
     assert 0.0 <= model.corrected_score_.optimism < 0.03
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_with_features_in_place_of_a_kernel(weighted: bool) -> None:
+    X, y = noise(40)
+    weight = np.random.default_rng(1).integers(0, 4, 40).astype(float) if weighted else None
+    settings: dict[str, Any] = {"Cs": CS, "gamma": [0.1, 1.0], "cv": 4, "store_cv_results": True}
+    model = SVCCV(approx="rff", n_components=30, random_state=0, **settings).fit(X, y, weight)
+    kept = np.arange(40) if weight is None else np.flatnonzero(weight)
+    labels = (model.cv_results_["decision"][:, kept] > 0).astype(int)
+    preference = np.lexsort((np.repeat([0.1, 1.0], 5), np.tile(CS, 2)))
+    w = None if weight is None else weight[kept]
+    unit = np.arange(len(kept))
+    expected = plain_loop(y[kept], unit, labels, None, preference, "accuracy", 50, w)
+    corrected = model.corrected_score_
+    np.testing.assert_allclose(corrected.samples[:50], expected, rtol=0, atol=1e-12)
+    assert f"error after tuning {corrected.error:.4f}" in model.summary()

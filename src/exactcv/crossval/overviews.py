@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from .result import CVResult
     from .tuning import Tuned, Tuning
 
-__all__ = ["of_result", "of_tuned"]
+__all__ = ["QUICK", "of_result", "of_tuned", "shown_correction", "with_correction"]
 
 QUICK = 5_000_000  # left-out labels, for which a thousand bootstraps take about a second
 
@@ -49,7 +50,6 @@ def of_result(result: CVResult) -> Overview:
         kernel=result.kernel,
         approx=_approximation(result),
         scale_with_fold=result.scale_with_fold,
-        corrected=_corrected(result),
         grown=result.grown,
         settled={name: result.stats.get(name, 0) for name in HOW},
         exact=certificate.exact,
@@ -60,11 +60,12 @@ def of_result(result: CVResult) -> Overview:
     )
 
 
-def _corrected(result: CVResult) -> tuple[float, float, float] | None:
-    """The error after tuning, where something was chosen and the sum is quickly done."""
+def with_correction(result: CVResult) -> Overview:
+    """The same with the error after tuning, where that is quickly worked out."""
     if result.pair_wrong.size > QUICK:
-        return None
-    return _shown(result._corrected_once, True, len(result.Cs))
+        return of_result(result)
+    corrected = shown_correction(result._corrected_once, True, len(result.Cs))
+    return replace(of_result(result), corrected=corrected)
 
 
 def _approximation(result: CVResult) -> str | None:
@@ -123,7 +124,7 @@ def of_tuned(
         scale_with_fold=tuning.grid.scale_with_fold,
         score=None if scoring is None else tuned.score,
         chance=tuned.chance,
-        corrected=_shown(corrected, scoring is None, tuned.score.size),
+        corrected=shown_correction(corrected, scoring is None, tuned.score.size),
         effective=tuning.effective_tests,
         grown=growth_text(tuning.grid, tuning.new_gammas or (0, 0)),
         scoring=None if scoring is None else getattr(scoring, "__name__", str(scoring)),
@@ -138,7 +139,7 @@ def of_tuned(
     )
 
 
-def _shown(
+def shown_correction(
     corrected: Corrected | None, by_error: bool, n_points: int
 ) -> tuple[float, float, float] | None:
     """As an error if that was minimised; nothing if there was no choice."""

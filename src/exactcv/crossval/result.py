@@ -29,7 +29,7 @@ from ..types import (
     Seed,
     Select,
 )
-from .overviews import of_result
+from .overviews import with_correction
 from .run import Ran
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class CVResult(Presented):
         return self.corrected(random_state=0)
 
     def _overview(self) -> Overview:
-        return of_result(self)
+        return with_correction(self)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per grid point (needs pandas)."""

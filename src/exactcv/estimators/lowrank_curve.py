@@ -149,6 +149,7 @@ class ApproxCurve:
 
     The point taken is ``overview.chosen``: the best one, or that of the 1-SE rule.  ``weights``
     and ``intercept`` are those of its full-data model; ``decision`` (L, n) is kept on request.
+    ``wrong`` says which tests are, (L, T) in bits, eight to a byte.
     """
 
     overview: Overview
@@ -156,6 +157,7 @@ class ApproxCurve:
     weights: FloatArray
     intercept: float
     feature_map: FeatureMap
+    wrong: NDArray[np.uint8]
     decision: FloatArray | None = None
 
     @property
@@ -198,6 +200,7 @@ def curve(model: SVCCV, rows: Rows, gamma: Any, progress: bool | Progress) -> Ap
         weights=result.weights[point].copy(),
         intercept=float(result.intercept[point]),
         feature_map=result.feature_map,
+        wrong=np.packbits(result.pair_wrong, axis=1),
         decision=decision,
     )
 

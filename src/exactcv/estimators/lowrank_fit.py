@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from ..crossval.scoring import fit_sigmoids, warn_if_flat
+from ..crossval.corrected import Corrected, Points, correct
+from ..crossval.overviews import QUICK, shown_correction
+from ..crossval.scoring import fit_sigmoids, read_scoring, warn_if_flat
 from ..crossval.tuning import Store, choose
+from ..crossval.weighted_scores import Tests
 from ..exceptions import InputError, Interrupted, UnsupportedError
 from ..judge.certificate import Certificate
 from ..lowrank.options import Options
@@ -149,8 +152,41 @@ def _best(
             truth = shown.left_out.truth
             attributes["_sigmoids"] = fit_sigmoids(values, truth, 2, weight)
             warn_if_flat(attributes["_sigmoids"], shown.classes)
+    corrected = _corrected(model, rows, curves, shown)
+    if corrected is not None:
+        attributes["_correction"] = corrected
+        shown = replace(shown, corrected=shown_correction(corrected, True, shown.error.size))
     attributes["_shown"] = shown
     return attributes | _results(model, curves, shown), values
+
+
+def _corrected(
+    model: SVCCV, rows: Rows, curves: list[ApproxCurve], shown: Overview
+) -> Corrected | None:
+    """The score after tuning; None of so many tests that the bootstrap would take long."""
+    left_out, n_tests = shown.left_out, shown.n_tested
+    if shown.error.size * n_tests > QUICK:
+        return None
+    wrong = np.unpackbits(np.concatenate([one.wrong for one in curves]), axis=1, count=n_tests)
+    truth, weight = left_out.truth, np.ones(n_tests)
+    if rows.weight is not None:
+        kept = np.arange(rows.n) if rows.keep is None else rows.keep
+        weight = rows.weight[np.searchsorted(kept, left_out.row)]
+    tests = Tests(
+        classes=shown.classes,
+        unit=np.unique(left_out.row, return_inverse=True)[1],
+        codes=truth,
+        labels=np.where(wrong, 1 - truth, truth).astype(np.int8),
+        decision=None,
+        weight=weight,
+        shown=left_out.row[:, None],
+        arguments={},
+    )
+    short = np.concatenate([one.certificate.short for one in curves])
+    allowance = float(shown.se[shown.best]) if model.select == "1se" else None
+    points = Points(shown.Cs, shown.gammas, short, allowance)
+    apparent = 1.0 - float(shown.error[shown.chosen])
+    return correct(tests, points, read_scoring(None), apparent=apparent, random_state=0)
 
 
 def _names(X: Any, source: RowSource) -> dict[str, Any]:

@@ -431,8 +431,8 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if not hasattr(self, "_correction"):
             raise AttributeError(
-                "this SVCCV has no corrected_score_: it was read from a file or fitted with "
-                "approx; summary() says it where it is known"
+                "this SVCCV has no corrected_score_: it was read from a file (then summary() has "
+                "it), or has too many rows, for which the choice of the point gains next to nothing"
             )
         if not isinstance(self._correction, Corrected):
             self._correction = self._correction()

@@ -95,6 +95,7 @@ def curve_tree(curve: ApproxCurve) -> dict[str, Any]:
         "intercept": curve.intercept,
         "feature_map": feature_map_tree(curve.feature_map),
         "n_features": curve.feature_map.n_features,
+        "wrong": curve.wrong,
         "decision": curve.decision,
     }
 
@@ -109,5 +110,6 @@ def curve_in(tree: dict[str, Any]) -> ApproxCurve:
         weights=tree["weights"],
         intercept=float(tree["intercept"]),
         feature_map=fmap,
+        wrong=tree["wrong"],
         decision=tree["decision"],
     )
