@@ -46,6 +46,28 @@ def test_the_index_of_a_pandas_frame_is_no_feature(table: Path, tmp_path: Path, 
         assert read(predicted)[0]["id"] == "245"
 
 
+def test_nested_gives_the_error_after_tuning(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert run("tune", table, "--target", "y", "--nested", "4", "--out", out, *QUICK) == 0
+    printed = capsys.readouterr().out
+    X, y = rows()
+    X = StandardScaler().fit_transform(X)
+    middle = exactcv.SVCCV(Cs=[1.0]).fit(X, y).gamma_
+    model = exactcv.SVCCV(Cs=[0.1, 1.0, 10.0], gamma=[0.25 * middle, middle])
+    nested = model.nested_score(X, y, outer=4)
+    assert "Nested cross-validation: 4 outer folds, 6 grid points" in printed
+    assert f"{nested.error:.4f} after tuning" in printed
+    assert "for a paper:" in printed
+    found = json.loads((out / "run.json").read_text())["result"]
+    assert found["nested"]["error"] == nested.error
+    assert sum(one["times"] for one in found["nested"]["chosen"]) == 4
+    low, high = model.fit(X, y).corrected_score_.error_interval
+    assert found["corrected"][1:] == pytest.approx([low, high])
+    assert "--nested 4" in (out / "report.html").read_text(encoding="utf-8")
+
+
 # ---- the main road -------------------------------------------------------------------------------
 
 
@@ -276,7 +298,15 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    "wrong", [["--Cs", "abc"], ["--cv", "1"], ["--scoring", "foo"], ["--Cs", "1", "--lambdas", "2"]]
+    "wrong",
+    [
+        ["--Cs", "abc"],
+        ["--cv", "1"],
+        ["--nested", "1"],
+        ["--nested", "5", "--approx", "rff"],
+        ["--scoring", "foo"],
+        ["--Cs", "1", "--lambdas", "2"],
+    ],
 )
 def test_wrong_usage_is_told_before_the_file_is_read(wrong: list[str]) -> None:
     assert cli.main(["tune", "no such file.csv", "--target", "y", *wrong]) == 2

@@ -184,6 +184,12 @@ def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Leave-one-out, or K stratified folds.",
 )
 @click.option(
+    "--nested",
+    metavar="loo|K",
+    help="Also the error after tuning: tune afresh without each row, or each of K folds, and "
+    "predict it.",
+)
+@click.option(
     "--seed",
     type=click.IntRange(0, 2**32 - 1),
     help="Shuffle the rows before they are cut into K folds; also draws the features of --approx.",

@@ -48,6 +48,7 @@ class TuneSettings:
     impute: str | None = None
     standardize: bool = True
     cv: str = "loo"
+    nested: str | None = None
     seed: int | None = None
     kernel: KernelName = "rbf"
     gammas: int | None = None
@@ -72,8 +73,9 @@ class TuneSettings:
         """Plain values, for ``run.json``."""
         pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
         found = {name: list(v) if isinstance(v, tuple) else v for name, v in pairs}
-        if self.components is None:
-            del found["components"]  # exact runs are the same with and without this option
+        for name in ("components", "nested"):
+            if found[name] is None:
+                del found[name]  # runs are the same with and without the option
         return found
 
     def command(self, file: str) -> str:
@@ -104,11 +106,14 @@ class TuneSettings:
 
         Notation(self.decimal, self.thousands)
         self.folds()
+        self.outer_folds()
         self.grid()
         gammas = self.gamma_grid()
         if isinstance(gammas, int):
             gammas_around(1.0, gammas)
         read_scoring(self.scoring)
+        if self.nested is not None and self.approx in ("rff", "nystroem"):
+            raise InputError(f"--nested needs the kernel matrix: leave out --approx {self.approx}")
         if self.approx in ("rff", "nystroem"):
             conflict = self.approx_conflict(self.approx)
             if conflict is not None:
@@ -135,9 +140,16 @@ class TuneSettings:
 
     def folds(self) -> Any:
         """``cv`` for ``SVCCV``; groups are kept together by scikit-learn's splitters."""
-        number = None if self.cv == "loo" else _whole(self.cv)
-        if self.cv != "loo" and (number is None or number < 2):
-            raise InputError(f"--cv {self.cv}: use loo or a number of folds, at least 2")
+        return self._splits("--cv", self.cv)
+
+    def outer_folds(self) -> Any:
+        """``outer`` for ``SVCCV.nested_score``; None if that is not asked for."""
+        return None if self.nested is None else self._splits("--nested", self.nested)
+
+    def _splits(self, option: str, given: str) -> Any:
+        number = None if given == "loo" else _whole(given)
+        if given != "loo" and (number is None or number < 2):
+            raise InputError(f"{option} {given}: use loo or a number of folds, at least 2")
         if self.groups is None:
             return "loo" if number is None else number
         from sklearn.model_selection import LeaveOneGroupOut, StratifiedGroupKFold

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
+from ..crossval.nested_result import NestedResult
 from ..estimators.svc_cv import SVCCV, Keep, fit_svc
 from ..exceptions import InputError, Interrupted
 from ..lowrank.method import GAMMA_ROWS
@@ -78,12 +80,15 @@ def tune(
     for name, text in facts.items():
         say(f"{name + ':':<12} {text}")
     model = _model(loaded, settings, n_jobs, progress).set_params(memory_limit=memory_limit)
+    again = clone(model) if settings.nested is not None else None
+    if again is not None and settings.approx is not None:
+        raise InputError("--nested needs the kernel matrix, which does not fit; leave it out")
     if out is None:
         try:
             _fit(model, loaded, Keep(values=True))
         except Interrupted as stop:
             raise Interrupted("interrupted; with --out what was finished would be kept") from stop
-        _tell(model, say)
+        _tell(model, say, None if again is None else _nested(again, loaded, settings))
         return model
     data = {"file": file.name, "sha256": sha256, "rows": len(loaded.y)}
     with RunFolder(out, describe(data, settings.record())) as folder:
@@ -101,6 +106,7 @@ def tune(
                 "goes on from there",
                 stop.partial,
             ) from stop
+        nested = None if again is None else _nested(again, loaded, settings)
         page = {
             "title": f"{file.name}: {loaded.preparation.target}",
             "facts": facts,
@@ -112,8 +118,8 @@ def tune(
             "gammas_taken_up": store.taken_up,
             "parts": model._overview().timings,
         }
-        folder.finish(_result(model, written), page, timings)
-    _tell(model, say)
+        folder.finish(_result(model, written, nested), page, timings)
+    _tell(model, say, nested)
     say(f"\nwritten to {out}: {', '.join([*written, 'run.json'])}")
     return model
 
@@ -305,6 +311,12 @@ def _fit(model: SVCCV, loaded: Loaded, keep: Keep) -> FloatArray | None:
     return values
 
 
+def _nested(model: SVCCV, loaded: Loaded, settings: TuneSettings) -> NestedResult:
+    """The error after tuning, of a model with the same settings."""
+    outer = settings.outer_folds()
+    return model.nested_score(loaded.X, loaded.y, outer, loaded.weight, loaded.groups)
+
+
 # ---- what comes out ------------------------------------------------------------------------------
 
 
@@ -339,8 +351,10 @@ def _scaling(loaded: Loaded, settings: TuneSettings) -> str:
     return f"{how}, from all rows at once (--no-standardize turns it off)"
 
 
-def _tell(model: SVCCV, say: Say) -> None:
+def _tell(model: SVCCV, say: Say, nested: NestedResult | None) -> None:
     say("\n" + report.curve_table(model) + "\n\n" + report.summary(model))
+    if nested is not None:
+        say("\n" + nested.summary())
     say("\nfor a paper:\n" + textwrap.fill(methods_text(model).partition("\n\n")[0], 96))
 
 
@@ -384,7 +398,7 @@ def _code(file: Path, settings: TuneSettings) -> str:
     )
 
 
-def _result(model: SVCCV, written: list[str]) -> dict[str, Any]:
+def _result(model: SVCCV, written: list[str], nested: NestedResult | None) -> dict[str, Any]:
     """The figures that matter, for programs."""
     it = model._overview()
     g, l = it.chosen
@@ -407,4 +421,20 @@ def _result(model: SVCCV, written: list[str]) -> dict[str, Any]:
         "unresolved": it.unresolved,
         "classes": [str(label) for label in it.classes],
         "files": written,
+        "nested": None if nested is None else _nested_record(nested),
+    }
+
+
+def _nested_record(nested: NestedResult) -> dict[str, Any]:
+    return {
+        "error": nested.error,
+        "se": None if np.isnan(nested.se) else nested.se,
+        "interval": list(nested.interval),
+        "score": nested.score,
+        "optimism": nested.optimism,
+        "n_folds": nested.n_folds,
+        "chosen": [
+            {"C": C, "gamma": None if np.isnan(gamma) else gamma, "times": times}
+            for C, gamma, times in nested.often()
+        ],
     }
