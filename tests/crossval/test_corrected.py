@@ -142,6 +142,16 @@ def test_any_callable_as_scorer() -> None:
     assert again.corrected_score_.score == first.score
 
 
+def test_what_takes_long_waits_until_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = noise()
+    at_once = SVCCV(Cs=CS, gamma=0.3).fit(X, y)
+    monkeypatch.setattr("exactcv.estimators.svc_cv.QUICK", 10)
+    later = SVCCV(Cs=CS, gamma=0.3).fit(X, y)
+    assert at_once._overview().corrected is not None
+    assert later._overview().corrected is None
+    assert later.corrected_score_.score == at_once.corrected_score_.score
+
+
 def test_one_se_is_judged_as_one_se() -> None:
     X, y = noise(40)
     result = cross_validate(X, y, Cs=CS)

@@ -277,7 +277,7 @@ def test_the_summary_says_that_the_least_error_is_too_good() -> None:
     assert "corrected: error after tuning 0.1400 (95% interval 0.0500 to 0.2500): the least" in text
     assert "is the best of 3, and so too good" in text
     without = " ".join(report.summary(make([0.2, 0.1, 0.2])).split())
-    assert "corrected() or nested_cross_validate" in without
+    assert "corrected_score_ or nested_cross_validate" in without
     assert "corrected" not in report.summary(make([0.1], Cs=[1.0]))
 
 

@@ -27,7 +27,7 @@ from ..algorithms import get_method
 from ..crossval.corrected import Corrected, correction_of
 from ..crossval.nested_result import NestedResult
 from ..crossval.one_vs_one import most_votes, ovo_columns, votes_of
-from ..crossval.overviews import of_tuned
+from ..crossval.overviews import QUICK, of_tuned
 from ..crossval.run import Plan
 from ..crossval.scoring import (
     Scorer,
@@ -82,6 +82,8 @@ __all__ = ["SVCCV", "Keep", "fit_svc"]
 
 # Kernel values between new rows and support vectors held at a time.
 PREDICT_ENTRIES = 1 << 23
+# What a score of sorted values takes in the bootstrap, in terms of one of labels.
+SORTING = 10
 
 
 @dataclass(frozen=True)
@@ -172,9 +174,9 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
     corrected_score_ : Corrected
         The score after tuning: ``best_score_`` without what the choice among the grid points has
         gained, by the bootstrap of ``CVResult.corrected`` (1000 samples, always the same), with
-        ``interval`` and ``optimism``; ``float()`` gives the number alone.  Scorers that are not
-        among scikit-learn's common ones are called for it when it is first asked for, which takes
-        a while.
+        ``interval`` and ``optimism``; ``float()`` gives the number alone.  Where it takes more than
+        about a second (many rows, or a scorer that is not among scikit-learn's common ones) it is
+        worked out when it is first asked for.
     cv_results_ : dict of arrays
         One entry a grid point, C after C for each gamma: ``param_C``, ``param_gamma``, ``params``,
         ``lambda``, ``mean_test_score``, ``se_test_score`` (NaN where it was not worked out),
@@ -395,7 +397,9 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         self._keep_results(tuning, tuned, keep, X.shape[0])
         self._keep_model(tuning, tuned, X, keep)
         self._correction: Corrected | partial[Corrected] = correction_of(tuning, tuned)
-        if is_quick(tuning.scorer, len(self.classes_)):
+        size = tuned.score.size * len(tuning.folds.pair_rows)
+        size *= 1 if tuning.scorer.labels_only else SORTING
+        if is_quick(tuning.scorer, len(self.classes_)) and size <= QUICK:
             self._correction = self._correction()
         decision = tuned.chosen.decision
         values = None if decision is None else decision[tuned.point]

@@ -128,7 +128,7 @@ def corrected_text(it: Overview) -> str:
     best = "least error" if it.score is None else "best score"
     why = f"the {best} is the best of {it.error.size}, and so too good by what the choice gained"
     if it.corrected is None:
-        return f"{why}; corrected() or nested_cross_validate tell by how much"
+        return f"{why}; corrected(), corrected_score_ or nested_cross_validate tell how much"
     value, low, high = it.corrected
     what = "error" if it.score is None else it.scoring
     return (
