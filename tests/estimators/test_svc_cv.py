@@ -28,7 +28,6 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.fixes import parse_version
 
 import exactcv
 from exactcv import SVCCV, InputError
@@ -300,13 +299,7 @@ def test_metadata_routing() -> None:
         refuses = SVCCV(
             Cs=CS, cv=GroupKFold(4), scoring=scorer.set_score_request(sample_weight=False)
         )
-        if parse_version(sklearn.__version__) < parse_version("1.9"):
-            # Before, scikit-learn refused weights that nobody asks for.
-            with pytest.raises(TypeError, match="not routed"):
-                refuses.fit(X, y, sample_weight=w, groups=groups)
-            refuses = SVCCV(Cs=CS, cv=GroupKFold(4), scoring="f1_macro").fit(X, y, groups=groups)
-        else:
-            refuses.fit(X, y, sample_weight=w, groups=groups)
+        refuses.fit(X, y, sample_weight=w, groups=groups)
         inner = SVCCV(Cs=CS, cv=GroupKFold(4)).set_fit_request(groups=True, sample_weight=False)
         pipe = make_pipeline(StandardScaler(), inner).fit(X, y, groups=groups)
     with pytest.raises(ExactCVError, match="metadata routing"):
