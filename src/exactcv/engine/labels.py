@@ -12,8 +12,8 @@ the dual objective of the constrained problem rises by
     q u_j - 1/2 q^2 s,        s = ||phi_j - sum_i w_i phi_i||^2,
 
 and it cannot rise above p.  So q u_j - 1/2 q^2 s <= g for every q that the boxes allow.  The label
-is that of u_j if this fails: at q = u_j / s if the boxes allow that much, else at their end r, where
-q u_j - 1/2 q^2 s >= 1/2 r u_j.  For either case it is enough that
+is that of u_j if this fails: at q = u_j / s if the boxes allow that much, else at their end r,
+where q u_j - 1/2 q^2 s >= 1/2 r u_j.  For either case it is enough that
 
     u_j^2 > 2 s g        and       r u_j > 2 g.                                                 (1)
 
