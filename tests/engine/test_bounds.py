@@ -35,7 +35,8 @@ def random_task(seed: int) -> Task:
 def beyond_reach(begin: Start, values: np.ndarray) -> Iterator[str]:
     """Left-out values that are not within their bounds."""
     bounds, left_out = begin.bounds, values[begin.who]
-    slack = 1e-8 * np.maximum(1.0, np.abs(begin.full.u).max())
+    problem, box = begin.full.problem, np.ptp(begin.full.levels, axis=1)
+    slack = 1e-8 * np.maximum(1.0, np.abs(begin.full.u).max()) + floor(problem.K, box)
     outside = (left_out < bounds.low - slack) | (left_out > bounds.high + slack)
     for k in np.flatnonzero(outside):
         interval = f"[{bounds.low[k]}, {bounds.high[k]}]"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sklearn
 from campaign.sklearn_suites.run import differing, listed
+from sklearn.utils.fixes import parse_version
 
 SOME = (
     "test_no_refit",
@@ -18,4 +20,8 @@ SOME = (
 def test_the_tests_that_differ_are_those_that_are_listed() -> None:
     differ, names = differing(svc=True, extra=["-k", " or ".join(SOME)])
     assert names >= {"test_no_refit", "test_cross_val_score_mask"}
-    assert differ == listed() & names
+    expected = listed() & names
+    if parse_version(sklearn.__version__) >= parse_version("1.9"):
+        assert differ == expected
+    else:  # the list is that of the newest version; earlier ones look less closely
+        assert differ <= expected

@@ -10,8 +10,8 @@ from pathlib import Path
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 # A warning is an error, but for what an older matplotlib uses of a newer pyparsing.
 WARNINGS = ["-W", "error"]
-for module in ("_fontconfig_pattern", "_mathtext"):
-    WARNINGS += ["-W", f"ignore::DeprecationWarning:matplotlib.{module}"]
+for module in ("matplotlib._fontconfig_pattern", "matplotlib._mathtext", "pyparsing.util"):
+    WARNINGS += ["-W", f"ignore::DeprecationWarning:{module}"]
 
 
 def run(name: str, *arguments: str) -> str:

@@ -21,16 +21,6 @@ from exactcv.storage.table import Table, parse_labels
 Write = Callable[..., Path]
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def writer(content: str | bytes, name: str = "data.csv") -> Path:
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return writer
-
-
 def table_of(**columns: list[str]) -> Table:
     return Table("t", len(next(iter(columns.values()))), dict(columns))
 

@@ -22,16 +22,6 @@ from exactcv.storage.table_model import as_table
 Write = Callable[..., Path]
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def writer(content: str | bytes, name: str = "data.csv") -> Path:
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return writer
-
-
 def error_of(path: Path, **options: Any) -> str:
     with pytest.raises(exactcv.ExactCVError) as info:
         read_table(path, **options)

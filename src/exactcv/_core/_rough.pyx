@@ -1,4 +1,4 @@
-"""A rough solution by working-set steps, in single precision.  Twin: ``reference/rough.py``.
+"""A rough solution by working-set steps, in single precision.
 
     min over c   1/2 c'Kc + sum_i C_i L*_i(-c_i / C_i)      (sum c = 0 with an intercept)
 

@@ -76,7 +76,7 @@ class Exact:
                 good = ledger.full(l, found)[0]
                 if np.array_equal(ledger.coef[l], found):  # it was better than the last
                     points[step] = point
-                if good:
+                if good or point.fallback:
                     break
         return points
 

@@ -69,5 +69,6 @@ def _again(
         point = solve_again(point)
         how = entries.FALLBACK if point.fallback else entries.SOLVED
         coef = merged.apart(point.coef, weight)
-        if ledger.solved(l, [fold], coef[None], how=how)[0] or not ledger.behind(l, fold):
+        good = ledger.solved(l, [fold], coef[None], how=how)[0]
+        if good or point.fallback or not ledger.behind(l, fold):
             break

@@ -101,6 +101,7 @@ class FoldSolver:
         """Settle what can be settled in rounds; returns what can not."""
         far = np.zeros(len(leaves), dtype=bool)
         labels = not (self.task.want_decision or self.judge_all) and self.ledger.sound(l)
+        labels = labels and not table.given  # whose base is not a solution: nothing follows from it
         for first in range(0, len(leaves), BLOCK):
             which = np.arange(first, min(first + BLOCK, len(leaves)))
             if labels:
@@ -122,7 +123,9 @@ class FoldSolver:
         """
         found = table.facts(leaves.sites, leaves.taken, self.cancel)
         room = found.room if self.problem.fit_intercept else np.full(len(leaves), np.inf)
-        sure = certain(found.value, gaps(table, found), self.span.own[leaves.sites], room)
+        # On its own figures a row at a knot is there; in fact it may miss it by a little.
+        known = np.abs(found.value) - np.abs(table.u - table.base.u)[leaves.sites]
+        sure = certain(known, gaps(table, found), self.span.own[leaves.sites], room)
         sure &= ~found.failed
         wrong = ~(self.problem.y[leaves.rows] * found.value > 0)
         self.ledger.proved(l, leaves.folds[sure], wrong[sure])
@@ -171,7 +174,8 @@ class FoldSolver:
         solution = tracker.polish(start)
         found = self.apart(solution.coef[None].copy(), leaves)
         good = self.ledger.solved(l, leaves.folds, found, how=entries.FALLBACK)[0]
-        if not good and self.ledger.behind(l, int(leaves.folds[0])):
+        again = not (good or solution.fallback) and self.ledger.behind(l, int(leaves.folds[0]))
+        if again:
             solution = tracker.slow_but_sure(solution)
             found = self.apart(solution.coef[None].copy(), leaves)
             self.ledger.solved(l, leaves.folds, found, how=entries.FALLBACK)

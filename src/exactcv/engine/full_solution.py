@@ -60,10 +60,18 @@ class FullSolution:
         at_bottom = self.coef[members] <= bottom + slack + BLURRED * np.abs(bottom)
         if not (self.problem.fit_intercept and (at_top | at_bottom).all()):
             return self
-        state, coef = self.state.copy(), self.coef.copy()
+        state = self.state.copy()
         state[members] += np.where(at_top, -1, 1).astype(np.int8)
-        coef[members] = np.where(at_top, top, bottom)
-        return replace(self, state=state, coef=coef)
+        return replace(self.with_coefficients(np.where(at_top, top, bottom)), state=state)
+
+    def with_coefficients(self, coef: FloatArray) -> FullSolution:
+        """The same with other coefficients of the members; u follows."""
+        by = coef - self.coef[self.members]
+        changed = np.flatnonzero(by)
+        moved = self.coef.copy()
+        moved[self.members] = coef
+        u = self.u + by[changed] @ self.problem.K[self.members[changed]]
+        return replace(self, coef=moved, u=u)
 
     def nearest(self, side: int) -> int:
         """The row that first reaches a knot when b falls (side 1) or rises (side -1)."""
@@ -120,6 +128,4 @@ def independent(full: FullSolution) -> FullSolution:
             row = S[leaves] / S[leaves, column]
             S -= np.outer(S[:, column], row)
             S[leaves] = row
-    moved = full.coef.copy()
-    moved[members] = coef
-    return replace(full, state=state, coef=moved)
+    return replace(full.with_coefficients(coef), state=state)

@@ -13,8 +13,9 @@ the dual objective of the constrained problem rises by
 
 and it cannot rise above p.  So q u_j - 1/2 q^2 s <= g for every q that the boxes allow.  The label
 is that of u_j if this fails: at q = u_j / s if the boxes allow that much, else at their end r,
+where q u_j - 1/2 q^2 s >= 1/2 r u_j.  For either case it is enough that
 
-    u_j^2 > 2 s g        or        r u_j > 2 g.                                                 (1)
+    u_j^2 > 2 s g        and       r u_j > 2 g.                                                 (1)
 
 For u_j < 0 it is the same with signs changed.  No more of K is needed than a bound on s.
 
@@ -47,7 +48,9 @@ def gaps(table: Table, found: Found) -> FloatArray:
     total = float(width.sum())
     scale = max(1.0, float(np.abs(base.u).max()))
     off = float(width @ np.abs(table.u - base.u))
-    off += total * table.tol + abs(float(base.coef.sum())) * scale
+    off += total * table.tol
+    if problem.fit_intercept:
+        off += abs(float(base.coef.sum())) * scale
     free, other = table.columns.errors
     wrong = free * found.moves_free + other * found.moves_other
     clipped = (total * float(problem.diagonal.max()) + scale) * found.clipped
@@ -57,14 +60,16 @@ def gaps(table: Table, found: Found) -> FloatArray:
 def certain(
     value: FloatArray, gap: FloatArray, reach: FloatArray, room: FloatArray
 ) -> NDArray[np.bool_]:
-    """Which labels follow: (1).  ``reach`` bounds s; ``room`` is r, infinite without an intercept.
+    """Which labels follow: (1).  ``value`` is |u_j| at least.
+
+    ``reach`` bounds s; ``room`` is r, infinite without an intercept.
 
     Examples
     --------
     >>> certain(np.array([0.1, 0.1]), np.array([1e-3, 1e-2]), np.ones(2), np.full(2, np.inf))
     array([ True, False])
     """
-    size = np.abs(value) - tolerances.TIE
+    size = value - tolerances.TIE
     with np.errstate(divide="ignore", invalid="ignore"):
         enough = np.maximum(np.sqrt(2.0 * reach * gap), 2.0 * gap / room)
         return np.asarray(size > enough)  # False where anything is NaN

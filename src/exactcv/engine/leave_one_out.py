@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from ..judge.certificate import implied_accuracy
+from ..judge.intercept import DOUBT
 from ..judge.ledger import Ledger
 from ..problem.problem import Task
 from ..types import IntArray
@@ -167,7 +168,7 @@ class LeaveOneOut:
             # The site is still strictly inside its box, and with it the intercept a point.
             coef, width = full.coef[leaves.sites], full.levels[leaves.sites] * leaves.keep[:, None]
             inside = np.minimum(width[:, 0] - coef, coef - width[:, -1])
-            sure = inside > tolerances.AT_BOUND * (width[:, 0] - width[:, -1])
+            sure = inside > DOUBT * tolerances.AT_BOUND * (width[:, 0] - width[:, -1])
             value = self.problem.y[leaves.rows] * full.u[leaves.sites]
             sure &= np.abs(value) > self._slack(l, full) + tolerances.TIE
             self.ledger.proved(l, leaves.folds[sure], value[sure] < 0)
@@ -192,7 +193,8 @@ class LeaveOneOut:
         bottom, top = full.box
         missed = np.abs(full.u[members] - problem.loss.knots[members, full.state[members] // 2])
         gap = float(self.ledger.gap_abs[l, -1] + (top - bottom) @ missed)
-        gap += abs(float(full.coef.sum())) * float(np.abs(full.u).max())
+        if problem.fit_intercept:
+            gap += abs(float(full.coef.sum())) * float(np.abs(full.u).max())
         who, y = leaves.sites, problem.y[leaves.sites]
         place = np.full(problem.n, -1, dtype=np.intp)
         place[members] = np.arange(len(members))

@@ -499,6 +499,9 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         """What the splitter and the scorer get besides X and y, one entry a row."""
         if _routing_enabled():
             given = {"sample_weight": sample_weight, "groups": groups, **params}
+            given = {name: value for name, value in given.items() if value is not None}
+            if not given:
+                return {}, {}
             routed = process_routing(self, "fit", **given)
             return dict(routed.splitter.split), dict(routed.scorer.score)
         if params:

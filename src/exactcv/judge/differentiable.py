@@ -116,7 +116,7 @@ class DifferentiableJudge:
             gap += noise * steep + 0.5 * noise**2 / loss.kappa * box.sum(axis=1)
             gap = reported_gap(gap, stray, off * (1.0 + largest))
         out = np.column_stack([kkt, gap, primal, ROUNDING * noise])
-        out[~np.isfinite(out).all(axis=1)] = np.inf
+        out[~np.isfinite(out).all(axis=1)] = np.inf, np.inf, np.inf, 0.0
         return out
 
     def _residual(self, u: FloatArray, coef: FloatArray, box: FloatArray) -> FloatArray:

@@ -23,7 +23,7 @@ from .. import tolerances
 from ..problem.losses import PiecewiseLinear
 from ..types import FloatArray
 
-__all__ = ["BLURRED", "canonical_intercept", "closeness", "doubt", "intercept_limits"]
+__all__ = ["BLURRED", "DOUBT", "canonical_intercept", "closeness", "doubt", "intercept_limits"]
 
 # What is called a bound is in doubt from this many roundings of sum |c| to so many times AT_BOUND.
 BALANCE, DOUBT = 32.0, 100.0

@@ -445,8 +445,13 @@ class Ledger:
         self.gap_abs[l, columns] = out[:, 1]
 
     def _meets(self, out: FloatArray, within: float | None) -> NDArray[np.bool_]:
-        """Which solutions meet the tolerance, or miss it by rounding alone."""
-        limit = np.maximum(self.task.tol if within is None else within, out[:, 3])
+        """Which solutions meet the tolerance, or miss it by rounding alone.
+
+        Where rounding is no more than about the tolerance, this can be met.
+        """
+        tol, floor = self.task.tol, out[:, 3]
+        excused = np.where(floor > 2.0 * tol, floor, np.minimum(floor, tol))
+        limit = np.maximum(tol if within is None else within, excused)
         return np.asarray((out[:, 0] <= limit) & (relative_gap(out[:, 1], out[:, 2]) <= limit))
 
     @contextmanager

@@ -88,5 +88,5 @@ class SquaredJudge:
         out[:, 0] = kkt
         out[:, 1] = reported_gap(gap, stray, off * (scale.unit + largest))
         out[:, 2] = 0.5 * norm + 0.5 * (box * (self.y - u) ** 2).sum(axis=1)
-        out[~np.isfinite(out).all(axis=1), :2] = np.inf
+        out[~np.isfinite(out).all(axis=1)] = np.inf, np.inf, np.inf, 0.0
         return out

@@ -44,6 +44,8 @@ Result = TypeVar("Result")
 
 # Rounds after which a column gets more rows, and after which it is given up.
 MANY_ROUNDS, MOST_ROUNDS = 10, 30
+# The same where its small problem has all rows: the rounds then differ by rounding alone.
+ROUNDS_OF_ALL = 6
 # The next guess is expected to be this much nearer than the last step was long.
 CONTRACTION = 0.5
 # The grid is solved in waves: every eighth point, then every fourth, and so on.
@@ -286,7 +288,8 @@ class Solver:
             # Any b of an interval is optimal; the one to report is that of the rule.
             same = abs(reply.theta[-1] - theta[-1]) <= self.tol * max(1.0, abs(theta[-1]))
             good = same and kkt <= goal and gap <= goal * primal
-            if good or state.rounds >= MOST_ROUNDS:
+            whole = bool(np.isinf(plan.width[p]).all())
+            if good or state.rounds >= (ROUNDS_OF_ALL if whole else MOST_ROUNDS):
                 full = np.abs(reply.coef) >= problem.box * (1.0 - tolerances.AT_BOUND)
                 low = int(sums.low[p] + np.count_nonzero(full))
                 solved = Solved(

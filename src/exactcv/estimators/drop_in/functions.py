@@ -95,8 +95,8 @@ def cross_val_score(
     >>> from sklearn.svm import SVC
     >>> X, y = load_iris(return_X_y=True)
     >>> scores = exactcv.cross_val_score(SVC(C=10, gamma=0.1), X, y, cv=LeaveOneOut())
-    >>> scores.shape, round(scores.mean(), 4)
-    ((150,), np.float64(0.9667))
+    >>> scores.shape, round(float(scores.mean()), 4)
+    ((150,), 0.9667)
     """
     arguments = dict(locals())
     ours = _ours(_cross_val_score, arguments)

@@ -89,8 +89,8 @@ multimetric_
     >>> X, y = load_iris(return_X_y=True)
     >>> grid = {"C": [0.1, 1, 10, 100], "gamma": [0.01, 0.1, 1]}
     >>> search = exactcv.GridSearchCV(SVC(), grid, cv=10).fit(X, y)
-    >>> search.best_params_, round(search.best_score_, 3)
-    ({'C': 10, 'gamma': 0.01}, np.float64(0.98))
+    >>> search.best_params_, round(float(search.best_score_), 3)
+    ({'C': 10, 'gamma': 0.01}, 0.98)
     """
 
     if TYPE_CHECKING:  # scikit-learn's own, which has no types
