@@ -14,25 +14,39 @@ def peers() -> dict[str, Callable[..., SVC]]:
     """Those that are installed."""
     found = {"scikit-learn": SVC}
     try:
+        import daal4py
         from sklearnex import svm
     except ImportError:
         return found
+    daal4py.daalinit(1)
     return found | {"intelex": svm.SVC}
 
 
-def plain_fits(
-    make: Callable[..., SVC], X: np.ndarray, y: np.ndarray, Cs: np.ndarray, gamma: float
-) -> tuple[float, float]:
-    """CPU seconds of one fit for each C, and the worst relative duality gap among them."""
+def curve(
+    make: Callable[..., SVC],
+    X: np.ndarray,
+    y: np.ndarray,
+    Cs: np.ndarray,
+    gamma: float,
+    folds: list[tuple[np.ndarray, np.ndarray]] | None,
+) -> dict[str, float]:
+    """CPU seconds of fits and predictions of every fold and C, and the worst relative duality gap.
+
+    Without folds there is one fit to all rows for each C, and nothing to predict.
+    """
     worst, seconds = 0.0, 0.0
-    for C in Cs:
-        model = make(C=C, gamma=gamma)
-        with threadpool_limits(limits=1):
-            start = process_time()
-            model.fit(X, y)
-            seconds += process_time() - start
-        worst = max(worst, duality_gap(model, X, y, C))
-    return seconds, worst
+    for train, test in folds or [(np.arange(len(y)), np.arange(0))]:
+        for C in Cs:
+            model = make(C=C, gamma=gamma)
+            with threadpool_limits(limits=1):
+                start = process_time()
+                model.fit(X[train], y[train])
+                if len(test):
+                    model.predict(X[test])
+                seconds += process_time() - start
+            if folds is None and len(model.classes_) == 2:
+                worst = max(worst, duality_gap(model, X, y, C))
+    return {"seconds": seconds, "gap": worst}
 
 
 def duality_gap(model: SVC, X: np.ndarray, y: np.ndarray, C: float) -> float:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from sklearn.datasets import load_digits
 
 CSV = (
     "heart", "sonar", "australian", "pima", "ionosphere", "musk", "arrhythmia", "chess",
     "madelon", "a1a", "a9a_5000", "w8a",
 )  # fmt: skip
 IDA = ("image", "splice", "german", "titanic", "flare_solar", "waveform", "ringnorm")
-SETS = (*CSV, *IDA)
+SETS = (*CSV, *IDA, "digits")
 # Larger sets are cut down to so many rows, drawn at random.
 MOST = dict.fromkeys(IDA, 2000) | {"w8a": 5000}
 Cs = np.logspace(-2, 3, 11)
@@ -19,8 +20,10 @@ GAMMAS = (0.1, 1.0, 10.0)  # divided by the number of features
 
 
 def load(folder: Path, name: str, rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Standardised features and labels +-1; ``rows`` of them at random, if there are more."""
-    if name in IDA:
+    """Standardised features and labels, +-1 if there are two; ``rows`` of them at random, if there are more."""
+    if name == "digits":
+        X, y = load_digits(return_X_y=True)
+    elif name in IDA:
         with np.load(folder / "ida" / f"{name}.npz") as stored:
             X, y = stored["x"].astype(float), stored["t"].astype(float).ravel()
     else:

@@ -24,7 +24,7 @@ from .merged import Merged
 from .path import Point, Tracker, states_of
 from .table import Inverse, Table
 
-__all__ = ["BLOCK", "FoldSolver", "Leaves"]
+__all__ = ["BLOCK", "FoldSolver", "Leaves", "Place"]
 
 # Folds handed to the compiled loop at a time.
 BLOCK = 256
@@ -65,6 +65,15 @@ class Leaves:
         return len(self.folds)
 
 
+@dataclass(frozen=True)
+class Place:
+    """A grid point and its full-data solution; ``later`` are those with larger C that share it."""
+
+    l: int
+    point: Point
+    later: IntArray
+
+
 class FoldSolver:
     """Solves folds from tables; parameters as in `LeaveOneOut`."""
 
@@ -80,38 +89,37 @@ class FoldSolver:
         self.task, self.ledger, self.span, self.cancel = task, ledger, span, cancel
         self.merged, self.problem, self.judge_all = merged, merged.problem, judge_all
 
-    def settle(self, l: int, point: Point, table: Table, leaves: Leaves) -> None:
+    def settle(self, place: Place, table: Table, leaves: Leaves) -> None:
         """From one table, and where too many rows would change, from another.
 
         Where a great many coefficients are just about to reach their bounds, leaving out any row
         changes them all, but leaving out one row of a class is much like leaving out another.
         """
-        far = self._in_blocks(l, point, table, leaves)
+        far = self._in_blocks(place, table, leaves)
         for up in (True, False):
             mine = far.part((far.taken > 0) == up)
             for _ in range(OTHER_STARTS):
                 if len(mine) >= MANY:
-                    mine = self._from_neighbour(l, point, table.base, mine)
+                    mine = self._from_neighbour(place, table.base, mine)
             for r in range(len(mine)):
                 one = mine.part(slice(r, r + 1)).of(table.base)
                 coef, found = table.solutions(one.sites, one.taken, self.cancel, drive=True)
-                self._judge(l, point, one, coef, found.failed)
+                self._judge(place, one, coef, found.failed)
 
-    def _in_blocks(self, l: int, point: Point, table: Table, leaves: Leaves) -> Leaves:
+    def _in_blocks(self, place: Place, table: Table, leaves: Leaves) -> Leaves:
         """Settle what can be settled in rounds; returns what can not."""
         far = np.zeros(len(leaves), dtype=bool)
-        labels = not (self.task.want_decision or self.judge_all) and self.ledger.sound(l)
-        labels = labels and not table.given  # whose base is not a solution: nothing follows from it
+        labels = not (self.task.want_decision or self.judge_all) and self.ledger.sound(place.l)
         for first in range(0, len(leaves), BLOCK):
             which = np.arange(first, min(first + BLOCK, len(leaves)))
             if labels:
-                sure, far[which] = self._prove(l, table, leaves.part(which))
+                sure, far[which] = self._prove(place.l, table, leaves.part(which))
                 which = which[~sure & ~far[which]]
             mine = leaves.part(which)
             coef, found = table.solutions(mine.sites, mine.taken, self.cancel)
             far[which] = found.failed
             done = np.flatnonzero(~found.failed)
-            self._judge(l, point, mine.part(done), coef[done], np.zeros(len(done), dtype=bool))
+            self._judge(place, mine.part(done), coef[done], np.zeros(len(done), dtype=bool))
         return leaves.part(far)
 
     def _prove(
@@ -133,8 +141,7 @@ class FoldSolver:
 
     def _judge(
         self,
-        l: int,
-        point: Point,
+        place: Place,
         leaves: Leaves,
         coef: FloatArray,
         failed: NDArray[np.bool_],
@@ -143,11 +150,26 @@ class FoldSolver:
         if not len(leaves):
             return
         todo, good = failed.copy(), np.flatnonzero(~failed)
-        mine = leaves.part(good)
-        within = tolerances.POLISH * self.task.tol
-        todo[good] = ~self.ledger.solved(l, mine.folds, self.apart(coef[good], mine), within=within)
+        mine, within = leaves.part(good), tolerances.POLISH * self.task.tol
+        found, lasts = self.apart(coef[good], mine), np.zeros(len(good), dtype=bool)
+        if len(place.later):
+            lasts = self._last(coef[good], place.point.C)
+        for which, ls in ((lasts, [place.l, *place.later]), (~lasts, [place.l])):
+            if which.any():
+                met = self.ledger.solved_at(
+                    np.array(ls), mine.folds[which], found[which], within=within
+                )
+                todo[good[which]] = ~met
         for r in np.flatnonzero(todo):
-            self._resolve(l, point, leaves.part(slice(r, r + 1)), coef[r])
+            self._resolve(place, leaves.part(slice(r, r + 1)), coef[r])
+
+    def _last(self, coef: FloatArray, C: float) -> NDArray[np.bool_]:
+        """Which solutions are those of every larger C: no coefficient is at a bound that grows."""
+        levels = self.problem.loss.coefficient_levels(C * self.problem.weight)
+        high = np.where(levels > 0, levels, np.inf).min(axis=1)
+        low = np.where(levels < 0, levels, -np.inf).max(axis=1)
+        inside = 1.0 - tolerances.AT_BOUND
+        return np.asarray(((coef < inside * high) & (coef > inside * low)).all(axis=1))
 
     def apart(self, coef: FloatArray, leaves: Leaves) -> FloatArray:
         """Coefficients of sites as those of all rows: none for the row that is left out."""
@@ -163,8 +185,9 @@ class FoldSolver:
 
     # ---- one by one ----------------------------------------------------------------------------
 
-    def _resolve(self, l: int, point: Point, leaves: Leaves, coef: FloatArray) -> Point:
+    def _resolve(self, place: Place, leaves: Leaves, coef: FloatArray) -> Point:
         """One fold by the active set, from coefficients nearby."""
+        l, point = place.l, place.point
         site, weight = leaves.sites[0], self.problem.weight.copy()
         weight[site] *= leaves.keep[0]
         problem = replace(self.problem, weight=weight)
@@ -181,7 +204,7 @@ class FoldSolver:
             self.ledger.solved(l, leaves.folds, found, how=entries.FALLBACK)
         return solution
 
-    def _from_neighbour(self, l: int, point: Point, base: FullSolution, leaves: Leaves) -> Leaves:
+    def _from_neighbour(self, place: Place, base: FullSolution, leaves: Leaves) -> Leaves:
         """Solve the first of some folds, and the others from there; returns what is left.
 
         The row of the first fold gets its whole coefficient back in all the others.
@@ -190,18 +213,18 @@ class FoldSolver:
         site, up = int(first.sites[0]), first.taken[0] > 0
         coef = base.coef.copy()
         coef[site] -= first.of(base).taken[0]
-        solution = self._resolve(l, point, first, coef)
-        state, coef = solution.state.copy(), solution.coef.copy()
+        solution = self._resolve(place, first, coef)
+        state = solution.state.copy()
         state[site] = 0 if up else 2 * self.problem.loss.n_knots
-        coef[site] = base.levels[site, 0 if up else -1]
-        u = solution.h + solution.b
+        u = self.problem.K @ solution.coef + solution.b
         inverse = Inverse(self.problem)
-        start = FullSolution(self.problem, state, coef, u, base.levels)
+        start = FullSolution(self.problem, state, solution.coef, u, base.levels)
         if not len(start.members):
             return rest
         start = inverse.of(start)
         others = start.state >= 0
         others[start.members] = False
-        given = (site, float(coef[site] - solution.coef[site]))
+        level = float(base.levels[site, 0 if up else -1])
+        given = (site, level - float(solution.coef[site]))
         table = Table(start, inverse.columns(np.flatnonzero(others)), given)
-        return self._in_blocks(l, point, table, rest.of(start))
+        return self._in_blocks(place, table, rest.of(start))

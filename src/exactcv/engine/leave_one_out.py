@@ -21,14 +21,14 @@ from ..judge.ledger import Ledger
 from ..problem.problem import Task
 from ..types import IntArray
 from .bounds import Reach, Span, labels_proved, reach
-from .fold_solver import BLOCK, FoldSolver, Leaves
+from .fold_solver import BLOCK, FoldSolver, Leaves, Place
 from .full_solution import FullSolution
 from .merged import Merged
 from .path import Point, at_knot
 from .shares import Leaving, Shares
 from .table import Inverse, Table
 
-__all__ = ["LeaveOneOut", "groups", "in_play", "runs"]
+__all__ = ["LeaveOneOut", "groups", "in_play", "places", "runs"]
 
 # Shares are tried if so many rows are open for each row at a knot: they cost an inverse first.
 ENOUGH = 2
@@ -67,20 +67,23 @@ class LeaveOneOut:
         What rows at a knot need is worked out again only where they differ from the last point's.
         """
         inverse, events = Inverse(self.problem), 0
-        for l, point in zip(map(int, ls), points, strict=True):
-            full = self._solution(l, point)
+        for place in places(ls, points):
+            l, full = place.l, self._solution(place.l, place.point)
             leaves = self._leaves(full)
+            # What was found at a smaller C may hold here too.
+            leaves = leaves.part(self.ledger.how[l, leaves.folds] == 0)
             nothing, fits = full.coef[leaves.sites] == 0.0, leaves.taken == 0.0
             self._without_coefficient(l, full, leaves.part(nothing))
             self._with_room(l, full, leaves.part(fits & ~nothing))
             if not fits.all():
-                events += self._with_coefficient(l, point, full, leaves.part(~fits), inverse)
+                events += self._with_coefficient(place, full, leaves.part(~fits), inverse)
             self.ledger.alike(l, *self._twins)
         return events
 
     def _with_coefficient(
-        self, l: int, point: Point, full: FullSolution, leaves: Leaves, inverse: Inverse
+        self, place: Place, full: FullSolution, leaves: Leaves, inverse: Inverse
     ) -> int:
+        l = place.l
         slack = self._slack(l, full)
         bounds = reach(full.problem, self.span, full, leaves.sites, leaves.taken, slack)
         left = np.ones(len(leaves), dtype=bool)
@@ -94,7 +97,7 @@ class LeaveOneOut:
             moving = in_play(full, bounds, mine)
             moving[group.sites], moving[base.members] = True, False
             table = Table(base, inverse.columns(np.flatnonzero(moving)))
-            self.solver.settle(l, point, table, group)
+            self.solver.settle(place, table, group)
             events += table.events
         return events
 
@@ -240,6 +243,20 @@ def groups(
         yield up, full.moved_to_knot(1)
     if down.any():
         yield down, full.moved_to_knot(-1)
+
+
+def places(ls: IntArray, points: list[Point]) -> Iterator[Place]:
+    """Grid points along rising C, each with the later ones that have the same solution."""
+    later = np.empty(0, dtype=np.intp)
+    found = []
+    for step in reversed(range(len(points))):
+        here = points[step]
+        if step + 1 < len(points) and np.array_equal(here.coef, points[step + 1].coef):
+            later = np.append(ls[step + 1], later)
+        else:
+            later = np.empty(0, dtype=np.intp)
+        found.append(Place(int(ls[step]), here, later))
+    return reversed(found)
 
 
 def runs(points: list[Point]) -> list[list[int]]:

@@ -166,6 +166,24 @@ class Ledger:
             self._seen(self, folds, coef)
         return meets
 
+    def solved_at(
+        self, ls: IntArray, folds: IntArray, coef: FloatArray, *, within: float | None = None
+    ) -> NDArray[np.bool_]:
+        """Enter leave-one-out solutions that hold at several grid points, as the full data's does.
+
+        They are multiplied by K once, and judged at each.  Returns which need not be tried again at
+        the first; at the others only those that need not are entered.
+        """
+        with self._timed():
+            coef = np.ascontiguousarray(coef, dtype=float)
+            out = self._solved_nearby(ls, folds, coef, None, within)
+        self.how[ls[0], folds] = SOLVED
+        for l, meets in zip(ls[1:], out[1:], strict=True):
+            self.how[l, folds[meets]] = SOLVED
+        if self._seen is not None:
+            self._seen(self, folds, coef)
+        return out[0]
+
     def unchanged(self, l: int, folds: IntArray) -> None:
         """Enter folds whose solution is the full-data one."""
         with self._timed():
@@ -289,7 +307,7 @@ class Ledger:
         nearby = self._own is not None and np.ndim(l) == 0 and how != FALLBACK
         if nearby and np.isfinite(self.objective[l]):
             self.how[l, which] = how
-            return self._solved_nearby(int(np.asarray(l)), which, coef, intercept, within)
+            return self._solved_nearby(np.atleast_1d(l), which, coef, intercept, within)[0]
         where = np.broadcast_to(np.asarray(l, dtype=np.intp), which.shape)
         if (which == which[0]).all():
             return self._solved_fold(where, int(which[0]), coef, intercept, how, within)
@@ -317,32 +335,37 @@ class Ledger:
 
     def _solved_nearby(
         self,
-        l: int,
+        ls: IntArray,
         folds: IntArray,
         coef: FloatArray,
         intercept: FloatArray | None,
         within: float | None,
     ) -> NDArray[np.bool_]:
-        """Leave-one-out folds at one grid point: K c from the full data's and what differs."""
+        """Leave-one-out folds where the full data has one solution: K c from its and what differs.
+
+        Returns which meet the tolerance, a row for each grid point.
+        """
         assert self._own is not None
         problem, own = self.task.problem, self._own[folds]
-        n, block = problem.n, len(folds)
-        base, columns = self.coef[l], self._buffer("columns", n, np.intp)
+        n, block, first = problem.n, len(folds), int(ls[0])
+        base, columns = self.coef[first], self._buffer("columns", n, np.intp)
         count = _residuals.touched_columns(coef, base, own, self._buffer("mark", n), columns)
         touched, b = columns[:count], self._given(intercept)
-        values, out = np.empty(block), np.empty((block, 4))
+        values, out = np.empty((len(ls), block)), np.empty((len(ls), block, 4))
         # A few folds at a time, so that their K c stay in the processor's cache.
         for start in range(0, block, CACHED_FOLDS):
             part = slice(start, start + CACHED_FOLDS)
             c, mine = coef[part], own[part]
-            h = self._nearby(l, c, mine, touched)
-            C = np.full(len(c), self.task.grid.Cs[l])
-            b_part = self._judge.intercepts(h, c, C, mine) if b is None else b[part]
-            out[part] = self._judge.figures(h, c, b_part, C, mine)
-            values[part] = h[np.arange(len(c)), mine] + b_part
-        self._decide(l, folds, values)
-        self._note(l, folds, out)
-        return self._meets(out, within)
+            h = self._nearby(first, c, mine, touched)
+            for k, C in enumerate(self.task.grid.Cs[ls]):
+                Cs = np.full(len(c), C)
+                b_part = self._judge.intercepts(h, c, Cs, mine) if b is None else b[part]
+                out[k, part] = self._judge.figures(h, c, b_part, Cs, mine)
+                values[k, part] = h[np.arange(len(c)), mine] + b_part
+        for k, l in enumerate(ls):
+            self._decide(l, folds, values[k])
+            self._note(l, folds, out[k])
+        return np.array([self._meets(figures, within) for figures in out])
 
     def _nearby(self, l: int, coef: FloatArray, own: IntArray, touched: IntArray) -> FloatArray:
         """K c, where c differs from the full data's in the columns touched and in its own row."""
