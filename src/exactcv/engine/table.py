@@ -48,6 +48,15 @@ class Columns:
     def tail(self) -> FloatArray:
         return self._solved[1]
 
+    def solved_for(self, rows: IntArray, places: IntArray) -> tuple[FloatArray, FloatArray]:
+        """What each row on a segment takes from the members, and its tail.
+
+        ``places`` are those among the others, negative for rows that are not in play.
+        """
+        if (places >= 0).all():
+            return self._solved[0][places], self._solved[1][places]
+        return self.inverse.system.solve(self.problem.K[np.ix_(rows, self.members)])
+
     @cached_property
     def free(self) -> FloatArray:
         """The columns of the members, as rows."""
@@ -229,7 +238,7 @@ class Table:
         column_of = np.full(len(who), -1, dtype=np.intp)
         column_of[on_segment] = np.arange(len(on_segment))
         out = who[on_segment]
-        response, tail = self.columns.inverse.system.solve(problem.K[np.ix_(out, members)])
+        response, tail = self.columns.solved_for(out, place[on_segment] - k)
         columns = np.empty((len(out), k + len(others)))
         columns[:, :k] = -response
         columns[:, k:] = problem.K[np.ix_(out, others)] - tail[:, None]
