@@ -18,7 +18,10 @@ from ...types import FloatArray, IntArray
 __all__ = [
     "Scale",
     "Tally",
+    "fenchel_young",
     "gradient",
+    "is_hinge",
+    "natural_residual",
     "nearby_values",
     "reported_gap",
     "smo_steps",
@@ -103,7 +106,7 @@ def tally(
         norm = float(np.sqrt(max(float(coef @ h), 0.0)))
         away = np.abs(u[:, None] - loss.knots).min(axis=1)
         kkt = max(
-            float(np.abs(_natural_residual(u, coef, levels, loss, tau)).max(initial=0.0)) / unit,
+            float(np.abs(natural_residual(u, coef, levels, loss, tau)).max(initial=0.0)) / unit,
             rounding * float(np.where(away <= unit, scale.root, 0.0).max(initial=0.0)) / unit,
             off / float(np.abs(coef).sum()) if off > 0 else 0.0,
             0.0 if fit_intercept else abs(intercept),
@@ -128,7 +131,7 @@ def is_hinge(loss: PiecewiseLinear) -> bool:
     return bool((np.abs(y) == 1.0).all() and np.array_equal(loss.slopes, slopes))
 
 
-def _natural_residual(
+def natural_residual(
     u: FloatArray, coef: FloatArray, levels: FloatArray, loss: PiecewiseLinear, tau: FloatArray
 ) -> FloatArray:
     """u - prox(u - tau c), prox that of tau C L.
