@@ -19,7 +19,7 @@ from ..problem.problem import Task
 from ..types import FloatArray, IntArray
 from .bounds import Span
 from .full_solution import FullSolution
-from .labels import certain, gaps
+from .labels import certain, gaps, slips
 from .merged import Merged
 from .path import Point, Tracker, states_of
 from .table import Inverse, Table
@@ -125,6 +125,7 @@ class FoldSolver:
         room = found.room if self.problem.fit_intercept else np.full(len(leaves), np.inf)
         # On its own figures a row at a knot is there; in fact it may miss it by a little.
         known = np.abs(found.value) - np.abs(table.u - table.base.u)[leaves.sites]
+        known -= slips(table, found)
         sure = certain(known, gaps(table, found), self.span.own[leaves.sites], room)
         sure &= ~found.failed
         wrong = ~(self.problem.y[leaves.rows] * found.value > 0)
