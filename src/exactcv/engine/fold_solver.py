@@ -148,7 +148,7 @@ class FoldSolver:
         within = tolerances.POLISH * self.task.tol
         todo[good] = ~self.ledger.solved(l, mine.folds, self.apart(coef[good], mine), within=within)
         for r in np.flatnonzero(todo):
-            self._resolve(l, point, leaves.part(slice(r, r + 1)), coef[r])
+            self.resolve(l, point, leaves.part(slice(r, r + 1)), coef[r])
 
     def apart(self, coef: FloatArray, leaves: Leaves) -> FloatArray:
         """Coefficients of sites as those of all rows: none for the row that is left out."""
@@ -164,7 +164,7 @@ class FoldSolver:
 
     # ---- one by one ----------------------------------------------------------------------------
 
-    def _resolve(self, l: int, point: Point, leaves: Leaves, coef: FloatArray) -> Point:
+    def resolve(self, l: int, point: Point, leaves: Leaves, coef: FloatArray) -> Point:
         """One fold by the active set, from coefficients nearby."""
         site, weight = leaves.sites[0], self.problem.weight.copy()
         weight[site] *= leaves.keep[0]
@@ -191,7 +191,7 @@ class FoldSolver:
         site, up = int(first.sites[0]), first.taken[0] > 0
         coef = base.coef.copy()
         coef[site] -= first.of(base).taken[0]
-        solution = self._resolve(l, point, first, coef)
+        solution = self.resolve(l, point, first, coef)
         state, coef = solution.state.copy(), solution.coef.copy()
         state[site] = 0 if up else 2 * self.problem.loss.n_knots
         coef[site] = base.levels[site, 0 if up else -1]

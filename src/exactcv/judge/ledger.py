@@ -114,7 +114,9 @@ class Ledger:
 
         Those are the ones that meet the tolerance, or miss it by no more than rounding explains.
 
-        An entry that is there already is replaced only by a better one, here and in `solved`.
+        An entry that is there already is replaced only by a better one; in `solved` too, but for
+        leave-one-out folds whose K c follows from the full data's: those are entered once, and what
+        is solved again (FALLBACK) is judged from scratch.
 
         ``l`` is a grid index with one solution, or an array of them with one solution a row; many
         at a time are much cheaper to multiply by K.  ``intercept`` and ``within`` as in `solved`.

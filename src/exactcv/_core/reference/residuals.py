@@ -71,6 +71,14 @@ class Scale(NamedTuple):
         own = np.where(C > 0, C, np.where(heaviest > 0, heaviest, 1.0))
         return np.asarray(np.maximum(self.root * self.widest, self.unit / own))
 
+    def closeness(self, levels: FloatArray) -> FloatArray:
+        """How close to a level a coefficient is taken to be there: AT_BOUND / tau_i.
+
+        tau_i that of the whole box, from the first level to the last.
+        """
+        width = levels[:, 0] - levels[:, -1]
+        return np.asarray(tolerances.AT_BOUND * self.unit / self.stiffness(width))
+
     def charges(
         self, coef: FloatArray, inside: FloatArray, fit_intercept: bool
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
