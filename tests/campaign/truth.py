@@ -119,7 +119,9 @@ def _by_clarabel(small: Small, fit_intercept: bool, truth: Truth) -> bool:
     if box.max() > EVEN * box.min():
         return False
     bounds = sparse.vstack([sparse.eye(n), -sparse.eye(n)])
-    limits = np.r_[np.maximum(0, y * box), np.maximum(0, -y * box)]
+    # In units of the largest box: Clarabel's tolerances are absolute, C may be 1e-9.
+    unit = float(box.max())
+    limits = np.r_[np.maximum(0, y * box), np.maximum(0, -y * box)] / unit
     cones = [clarabel.NonnegativeConeT(2 * n)]
     if fit_intercept:
         bounds, limits = sparse.vstack([np.ones((1, n)), bounds]), np.r_[0.0, limits]
@@ -127,9 +129,9 @@ def _by_clarabel(small: Small, fit_intercept: bool, truth: Truth) -> bool:
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-14
-    P, A = sparse.csc_matrix(np.triu(small.K)), sparse.csc_matrix(bounds)
+    P, A = sparse.csc_matrix(np.triu(unit * small.K)), sparse.csc_matrix(bounds)
     answer = clarabel.DefaultSolver(P, -y, A, limits, cones, settings).solve()
-    c = np.clip(np.array(answer.x), np.minimum(0, y * box), np.maximum(0, y * box))
+    c = np.clip(unit * np.array(answer.x), np.minimum(0, y * box), np.maximum(0, y * box))
     size = y * c
     if not np.isfinite(c).all():
         return False

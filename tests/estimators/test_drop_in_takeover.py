@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -373,3 +374,32 @@ def test_callbacks_are_called() -> None:
         search.set_callbacks(counting).fit(X, Y)
         counts.append(counting.calls)
     assert counts[0] == counts[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"), [("X", "text in column 1 .row 2: 'abc'"), ("y", "missing .*first in row 3")]
+)
+@pytest.mark.parametrize("call", ["search", "score", "predict"])
+def test_errors_are_theirs_and_a_note_names_the_cell(call: str, spoil: str, said: str) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)).astype(object), np.arange(30) % 2.0
+    if spoil == "X":
+        X[2, 1] = "abc"
+    else:
+        y[3] = np.nan
+    svc = SVC(C=1.0, gamma=1.0)
+    raised = []
+    for kit in (exactcv, theirs):
+        calls = {
+            "search": lambda kit=kit: kit.GridSearchCV(svc, {"C": [1.0]}).fit(X, y),
+            "score": lambda kit=kit: kit.cross_val_score(svc, X, y, error_score="raise"),
+            "predict": lambda kit=kit: kit.cross_val_predict(svc, X, y),
+        }
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match=r"NaN|convert") as found:
+            calls[call]()
+        raised.append(found.value)
+    ours, original = raised
+    assert type(ours) is type(original)
+    assert str(ours) == str(original)
+    assert re.search(said, "\n".join(ours.__notes__))

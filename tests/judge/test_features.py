@@ -7,8 +7,10 @@ import pytest
 
 from exactcv.crossval.run import KernelRows, Plan, run
 from exactcv.judge.features import figures, side_sums, tally
+from exactcv.judge.piecewise_linear import PiecewiseLinearJudge
 from exactcv.problem.folds import Folds
 from exactcv.problem.grid import make_grid
+from exactcv.problem.losses import hinge
 from exactcv.runtime.threads import Workers
 
 EPSILON = float(np.finfo(float).eps)
@@ -76,7 +78,7 @@ def test_what_is_wrong_is_noticed(part: str) -> None:
         coef[np.flatnonzero(coef == 0)[0]] = 1e-4 * -y[np.flatnonzero(coef == 0)[0]]
     else:
         coef[free[0]] += 1e-4
-    kkt, _, _ = judged(Z, y, coef, theta, 1.0)
+    kkt, _, _, _ = judged(Z, y, coef, theta, 1.0)
     assert kkt > 1e-6
 
 
@@ -85,7 +87,7 @@ def test_the_gap_bounds_the_distance_from_the_solution() -> None:
     rng = np.random.default_rng(0)
     for size in (1e-1, 1e-3, 1e-5):
         moved = theta + size * rng.normal(size=len(theta))
-        _, gap, _ = judged(Z, y, coef, moved, 1.0)
+        _, gap, _, _ = judged(Z, y, coef, moved, 1.0)
         assert np.linalg.norm(moved[:-1] - theta[:-1]) <= np.sqrt(2.0 * gap) * (1.0 + 1e-9)
 
 
@@ -94,3 +96,27 @@ def test_what_is_not_finite_never_passes() -> None:
     coef = coef.copy()
     coef[0] = np.nan
     assert np.isinf(judged(Z, y, coef, theta, 1.0)[:2]).all()
+
+
+def test_the_figures_are_those_of_the_judge_of_kernels() -> None:
+    """The same rows as a kernel matrix: no figure of one judge is far below the other's."""
+    Z, y, coef, theta = solved(1.0)
+    rng = np.random.default_rng(1)
+    coef = coef + 1e-5 * rng.normal(size=len(coef))
+    theta = np.append(coef @ Z, theta[-1])
+    kkt, gap, primal, floor = judged(Z, y, coef, theta, 1.0)
+    other = PiecewiseLinearJudge.of(hinge(y), np.ones(60), True, (Z**2).sum(axis=1)).figures(
+        (Z @ theta[:-1])[None], coef[None], theta[-1:], np.ones(1)
+    )[0]
+    assert kkt >= 0.5 * other[0]
+    assert primal == pytest.approx(other[2], rel=1e-3)
+    assert 0.3 * other[3] < floor < other[3]
+    assert 0.1 * other[1] < gap < 10.0 * other[1]
+
+
+def test_rounding_in_the_sum_of_the_rows_is_charged() -> None:
+    """Coefficients of 1e10 that cancel: w is known to 1e-6 at best, whatever the sums say."""
+    Z, y = np.array([[1.0], [1.0], [2.0], [0.0]]), np.array([1.0, -1.0, 1.0, -1.0])
+    coef, theta = np.array([1e10, -1e10, 0.5, -0.5]), np.array([1.0, -1.0])
+    kkt, _, _, floor = judged(Z, y, coef, theta, 1e10)
+    assert kkt >= 4e10 * 0.5 * EPSILON and floor >= kkt

@@ -160,3 +160,20 @@ def test_gamma_is_that_of_the_exact_kernel(data: Any, gamma: str) -> None:
     common: dict[str, Any] = {"gamma": gamma, "lambdas": [0.1], "sample_weight": weight}
     found = exactcv.cross_validate(X, y, approx="rff", n_components=9, random_state=0, **common)
     assert found.gamma == pytest.approx(exactcv.cross_validate(X, y, **common).gamma, rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e4, 1e6])
+def test_what_only_rounding_keeps_from_the_tolerance_is_not_solved_again_and_again(
+    scale: float,
+) -> None:
+    """Each row that is left out cost six rounds of three solvers each."""
+    rng = np.random.default_rng(0)
+    X, options = rng.normal(size=(60, 1)), {"kernel": "linear", "cv": "loo"}
+    y = np.where(X[:, 0] + rng.normal(size=60) > 0, 1, -1)
+    approx: dict[str, Any] = {"approx": "nystroem", "n_components": 1}
+    with pytest.warns(exactcv.NotExactWarning):
+        result = exactcv.cross_validate(X * scale, y, lambdas=[0.01], **options, **approx)
+    assert not result.certificate.exact
+    assert result.stats["passes"] <= 5
+    plain = exactcv.cross_validate(X, y, lambdas=[0.01 / scale], **options, **approx)
+    assert abs(result.error[0] - plain.error[0]) <= 2 / 60

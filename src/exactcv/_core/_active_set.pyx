@@ -119,9 +119,9 @@ cdef class ActiveSet:
         """Solve at C from the given states; state, c and h (= K c) are updated in place.
 
         Rows at a knot are corrected a few times, until they miss it by at most ``residual``.
-        If block steps stall, monotone ones finish the work if ``monotone`` is set.  For these c
-        must come in feasible, but for rows that have been left out since (state -1).  Block steps
-        are given up at once if more than ``crowd`` rows violate their state.
+        If block steps stall, monotone ones finish the work if ``monotone`` is set, from the c that
+        came in, made feasible.  Block steps are given up at once if more than ``crowd`` rows
+        violate their state.
 
         Returns
         -------

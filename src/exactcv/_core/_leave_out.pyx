@@ -52,7 +52,7 @@ cdef double SHORTEST = 1.0 / 64
 # The left-out value (NaN for a row that is not in play); the sizes of the moves that made the
 # solution, in u of rows that were in M and in c of others; how far the coefficients of rows in M
 # can rise and fall in all, whichever is less, or 0 if none is strictly inside its box; what was cut
-# off to keep them in their boxes.
+# off to keep them in their boxes, with what is left of the equations for rows that have changed.
 FACTS = ("value", "moves_free", "moves_other", "room", "clipped")
 
 
@@ -484,6 +484,11 @@ cdef class LeaveOut:
                 falls -= c - self.bottom[i]
                 clipped -= max(c - self.top[i], 0.0) + max(self.bottom[i] - c, 0.0)
                 inside -= (c < self.inner_top[i]) & (c > self.inner_bottom[i])
+            if self.open[s]:
+                # Of c for a row that was free; else of u, which costs the width of the box.
+                clipped += fabs(self.moved[i] - self.target[s]) * (
+                    1.0 if i < self.base.k else self.base.levels[i, 0]
+                    - self.base.levels[i, self.base.knots.shape[1]])
             if self.state[s] % 2 == 1:
                 c = self._found(i)
                 high = self.base.box_high(i, self.state[s])

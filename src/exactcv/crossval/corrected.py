@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from ..exceptions import InputError, InputTypeError
 from ..problem.checks import check_choice, seed_from
 from ..types import BoolArray, FloatArray, IntArray
+from .choice import EQUAL
 from .scoring import Scorer, read_scoring
 from .weighted_scores import Measure, Tests, measure_of
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["Corrected", "Points", "correct", "correct_result", "correction_of", "draws"]
 
 CHUNK = 1 << 22  # counts held at a time
-EQUAL = 12  # decimals: scores that differ by less are equal, as in ``tuning``
 ENDS = (2.5, 97.5)
 
 
@@ -112,7 +112,7 @@ class Points:
     def choose(self, score: FloatArray) -> IntArray:
         """The point chosen in each sample, (B,), by scores (B, S); -1 if none has a score.
 
-        Among equals the smallest C, then the smallest gamma, as in ``tuning.choose``.
+        Among equals the smallest C, then the smallest gamma, as in ``choice.best_point``.
         """
         G, L = len(self.gammas), len(self.Cs)
         C = np.tile(self.Cs, G)

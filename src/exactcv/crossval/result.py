@@ -29,6 +29,7 @@ from ..types import (
     Seed,
     Select,
 )
+from .choice import best_point, smallest_within
 from .overviews import with_correction
 from .run import Ran
 
@@ -360,12 +361,9 @@ def choose(
     certificate: Certificate,
 ) -> tuple[int, int]:
     """The indices ``best`` and ``one_se``."""
-    # A grid point that misses the tolerance is not chosen while there is another.
     short = certificate.short
-    best = int(np.lexsort((Cs, n_errors, short))[0])
-    bar = error[best] + np.nan_to_num(se[best])
-    within = (error <= bar) & (short == short[best])
-    return best, int(np.argmin(np.where(within, Cs, np.inf)))
+    _, best = best_point(n_errors[None].astype(float), short[None], Cs, np.zeros(1))
+    return best, smallest_within(error, short, Cs, best, float(se[best]))
 
 
 def fold_errors(wrong: BoolArray, offsets: IntArray) -> FloatArray:

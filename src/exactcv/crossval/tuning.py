@@ -23,6 +23,7 @@ from ..problem.kernels import Kernel, gamma_value, kernel_matrix
 from ..runtime.progress import job
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
+from .choice import best_point, smallest_within
 from .growth import edge
 from .one_vs_one import ManyClasses, PairFit, PairResults, cross_validate_pairs
 from .result import spread_of, standard_error
@@ -35,14 +36,9 @@ __all__ = [
     "Store",
     "Tuned",
     "Tuning",
-    "choose",
     "count_by_weight",
     "error_and_se",
-    "smallest_within",
 ]
-
-# Scores that differ by less are equal: weights that are no integers add up with some rounding.
-EQUAL = 12  # decimals
 
 
 class Store(Protocol):
@@ -150,12 +146,12 @@ class Tuning:
         """The best point, and by the 1-SE rule another if that is asked for."""
         score, short, gammas = _figures(curves)
         se = np.array([c.se for c in curves] if self.scorer.call is None else score * np.nan)
-        best = g, l = choose(score, short, self.grid.Cs, gammas)
+        best = g, l = best_point(-score, short, self.grid.Cs, gammas)
         if self.select == "1se" and self.scorer.call is not None:
             se[best] = self._score_se(curves[g], l, workers)
         one_se = None
         if self.select == "1se" or self.scorer.call is None:
-            one_se = g, smallest_within(score[g], short[g], self.grid.Cs, l, se[best])
+            one_se = g, smallest_within(1.0 - score[g], short[g], self.grid.Cs, l, se[best])
         at = one_se if self.select == "1se" and one_se is not None else best
         return Tuned(curves, score, se, gammas, *at, best, one_se, self._chance())
 
@@ -295,7 +291,7 @@ class Searched:
         if tuning.grid.grown is None:
             return None
         score, short, gammas = _figures(self.curves)
-        best = choose(score, short, tuning.grid.Cs, gammas)
+        best = best_point(-score, short, tuning.grid.Cs, gammas)
         if tuning.scorer.call is None and score[best] >= 1.0:
             return None
         end = edge(score, best, axis=1)
@@ -402,37 +398,6 @@ class Tuned:
     @property
     def certificate(self) -> Certificate:
         return Certificate.joined([curve.certificate for curve in self.curves])
-
-
-def choose(
-    score: FloatArray, short: NDArray[np.bool_], Cs: FloatArray, gammas: FloatArray
-) -> tuple[int, int]:
-    """(kernel, grid point) of the best score.
-
-    Among equals the smallest C, then the smallest gamma.  Grid points with unresolved solutions
-    are passed over while there are others.
-
-    Examples
-    --------
-    >>> score = np.array([[0.5, 0.9, 0.9], [0.5, 0.9, 0.8]])
-    >>> choose(score, score < 0, np.array([0.1, 1.0, 10.0]), np.array([2.0, 1.0]))
-    (1, 1)
-    """
-    loss = np.where(np.isnan(score), np.inf, -np.round(score, EQUAL))
-    C = np.broadcast_to(Cs, score.shape).ravel()
-    gamma = np.repeat(gammas, score.shape[1])
-    best = int(np.lexsort((gamma, C, loss.ravel(), short.ravel()))[0])
-    return divmod(best, score.shape[1])
-
-
-def smallest_within(
-    score: FloatArray, short: NDArray[np.bool_], Cs: FloatArray, best: int, se: float
-) -> int:
-    """The smallest C, with the same kernel, whose score is within one standard error."""
-    bar = (1.0 - score[best]) + np.nan_to_num(se)
-    within = ((1.0 - score) <= bar) & (short == short[best])
-    within[best] = True
-    return int(np.argmin(np.where(within, Cs, np.inf)))
 
 
 def count_by_weight(folds: Folds, grid: Grid, sample_weight: FloatArray) -> Folds:

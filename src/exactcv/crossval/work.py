@@ -1,14 +1,14 @@
 """How much of the work of a run is done, for those who wait.
 
-Entries in a ledger are no measure of it.  In leave-one-out by method "exact" a grid point costs
-about (measured)
+Entries in a ledger are no measure of it.  In leave-one-out by method "exact" a grid point whose
+rows are all solved costs about (measured)
 
     s (m^2 + m n + 15 n),    s rows with a coefficient, m of them free,
 
-for a row is driven out in steps that each cost a product with the free rows and one with all rows.
-So the last few values of C may take nine tenths of the time, and rows without a coefficient take
-none.  The counts are known once the path is there.  Where folds are solved one by one, each takes
-about as long as the path on all rows.
+for each round of a row costs a product with the free rows and one with the rows in play.  Labels by
+proof cost less, but about in proportion.  So the last few values of C may take nine tenths of the
+time, and rows without a coefficient take none.  The counts are known once the path is there.  Where
+folds are solved one by one, each takes about as long as the path on all rows.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from ..problem.problem import Task
 from ..types import FloatArray, IntArray
 from .bounds import Span
 from .full_solution import FullSolution
-from .labels import certain, gaps
+from .labels import certain, gaps, slips
 from .merged import Merged
 from .path import Point, Tracker, states_of
 from .table import Inverse, Table
@@ -133,6 +133,7 @@ class FoldSolver:
         room = found.room if self.problem.fit_intercept else np.full(len(leaves), np.inf)
         # On its own figures a row at a knot is there; in fact it may miss it by a little.
         known = np.abs(found.value) - np.abs(table.u - table.base.u)[leaves.sites]
+        known -= slips(table, found)
         sure = certain(known, gaps(table, found), self.span.own[leaves.sites], room)
         sure &= ~found.failed
         wrong = ~(self.problem.y[leaves.rows] * found.value > 0)
@@ -161,7 +162,7 @@ class FoldSolver:
                 )
                 todo[good[which]] = ~met
         for r in np.flatnonzero(todo):
-            self._resolve(place, leaves.part(slice(r, r + 1)), coef[r])
+            self.resolve(place, leaves.part(slice(r, r + 1)), coef[r])
 
     def _last(self, coef: FloatArray, C: float) -> NDArray[np.bool_]:
         """Which solutions are those of every larger C: no coefficient is at a bound that grows."""
@@ -185,7 +186,7 @@ class FoldSolver:
 
     # ---- one by one ----------------------------------------------------------------------------
 
-    def _resolve(self, place: Place, leaves: Leaves, coef: FloatArray) -> Point:
+    def resolve(self, place: Place, leaves: Leaves, coef: FloatArray) -> Point:
         """One fold by the active set, from coefficients nearby."""
         l, point = place.l, place.point
         site, weight = leaves.sites[0], self.problem.weight.copy()
@@ -213,7 +214,7 @@ class FoldSolver:
         site, up = int(first.sites[0]), first.taken[0] > 0
         coef = base.coef.copy()
         coef[site] -= first.of(base).taken[0]
-        solution = self._resolve(place, first, coef)
+        solution = self.resolve(place, first, coef)
         state = solution.state.copy()
         state[site] = 0 if up else 2 * self.problem.loss.n_knots
         u = self.problem.K @ solution.coef + solution.b

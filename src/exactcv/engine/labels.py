@@ -21,11 +21,19 @@ For u_j < 0 it is the same with signs changed.  No more of K is needed than a bo
 
 *The gap.*  The compiled loop makes solutions from columns of a table.  On its own figures they are
 optimal; what they are in fact differs by what the table is wrong by (``table.Columns.errors``) and
-by what the full-data solution was off.  A row whose u is wrong by e adds at most e times the width
-of its box to the gap.  Where C is large that is far too much, and it is better to scale the solution
-up until no row is short of its knot that should not be (``judge/piecewise_linear.py``).  If no u is
-off by more than e, let t = e / (1 - e), S = sum |c|, and B the rows at their bound.  The primal
-objective at (1 + t) (f, b) exceeds the dual one at c by at most
+by what the full-data solution was off.
+
+- A row whose u is wrong by e adds at most e times the width of its box.  Wrong are: the u that the
+  loop starts from, which it puts on their knots; the full data's K c, by rounding; what the table
+  adds to it.
+- A coefficient of a row on a segment that is off its level by d adds d times the distance of u from
+  the knots, and so does what is cut off to keep coefficients in their boxes.
+- A sum of coefficients that is not zero still has to be taken up, at a cost of that much times u.
+
+Where C is large the first of these is far too much.  Instead, the solution may be scaled up until
+no row is short of its knot that should not be (``judge/piecewise_linear.py``).  If no u is off by
+more than e, let t = e / (1 - e), S = sum |c|, and B the rows at their bound.  The primal objective
+at (1 + t) (f, b) exceeds the dual one at c by at most
 
     e S + t ||f||^2 (1 + t / 2) + sum_B C_i max(t |u_i|, e),
 
@@ -40,13 +48,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import tolerances
+from .._core.reference.residuals import ROUNDOFF
 from ..types import FloatArray
 from .table import Found, Table
 
-__all__ = ["certain", "gaps"]
+__all__ = ["certain", "gaps", "slips"]
 
 # For rounding in the sums below.
 AMPLE = 1.1
+
+
+def slips(table: Table, found: Found) -> FloatArray:
+    """How far the u of any row may be from what its solution's coefficients make it.
+
+    Besides what the loop has put on a knot.
+    """
+    problem = table.base.problem
+    root = np.sqrt(np.maximum(problem.diagonal, 0.0))
+    rounding = ROUNDOFF * float(root @ np.abs(table.base.coef)) * float(root.max())
+    free, other = table.columns.errors
+    wrong = free * found.moves_free + other * found.moves_other
+    return AMPLE * (rounding + wrong + float(problem.diagonal.max()) * found.clipped)
 
 
 def gaps(table: Table, found: Found) -> FloatArray:
@@ -58,17 +80,31 @@ def gaps(table: Table, found: Found) -> FloatArray:
     width = base.levels[:, 0] - base.levels[:, -1]
     width[base.state < 0] = 0.0
     total = float(width.sum())
-    scale = max(1.0, float(np.abs(base.u).max()))
-    missed = np.abs(table.u - base.u)
+    root = np.sqrt(np.maximum(problem.diagonal, 0.0))
+    scale = max(1.0, float(np.abs(base.u).max()), float(np.abs(problem.loss.knots).max()))
+    missed = np.abs(table.u - base.u) + table.tol
+    missed += ROUNDOFF * float(root @ np.abs(base.coef)) * root
     free, other = table.columns.errors
     wrong = free * found.moves_free + other * found.moves_other
-    by_width = width @ missed + total * table.tol + float(np.linalg.norm(width)) * wrong
-    most = float(missed.max(where=width > 0, initial=0.0)) + table.tol + wrong
+    by_width = float(width @ missed) + float(np.linalg.norm(width)) * wrong
+    most = float(missed.max(where=width > 0, initial=0.0)) + wrong
     primal = 0.5 * abs(float(base.coef @ base.u)) + float(width @ problem.loss.value(base.u))
     by_scaling = (4.0 * min(total, 2.0 * primal) + primal) * most / np.maximum(1.0 - most, 0.1)
-    drift = abs(float(base.coef.sum())) * scale if problem.fit_intercept else 0.0
+    gap = np.minimum(by_width, by_scaling) + 2.0 * scale * _off_level(table)
+    if problem.fit_intercept:
+        free, other = table.columns.drifts
+        drift = abs(float(base.coef.sum())) + ROUNDOFF * float(np.abs(base.coef).sum())
+        gap += scale * (drift + free * found.moves_free + other * found.moves_other)
     clipped = (total * float(problem.diagonal.max()) + scale) * found.clipped
-    return AMPLE * (np.minimum(by_width, by_scaling) + drift + clipped)
+    return AMPLE * (gap + clipped)
+
+
+def _off_level(table: Table) -> float:
+    """By how much in all rows on a segment are off the level that goes with it."""
+    base = table.base
+    on_segment = np.flatnonzero((base.state >= 0) & (base.state % 2 == 0))
+    level = base.levels[on_segment, base.state[on_segment] // 2]
+    return float(np.abs(table.coef[on_segment] - level).sum())
 
 
 def certain(

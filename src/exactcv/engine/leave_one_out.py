@@ -73,8 +73,8 @@ class LeaveOneOut:
             # What was found at a smaller C may hold here too.
             leaves = leaves.part(self.ledger.how[l, leaves.folds] == 0)
             nothing, fits = full.coef[leaves.sites] == 0.0, leaves.taken == 0.0
-            self._without_coefficient(l, full, leaves.part(nothing))
-            self._with_room(l, full, leaves.part(fits & ~nothing))
+            self._without_coefficient(place, full, leaves.part(nothing))
+            self._with_room(place, full, leaves.part(fits & ~nothing))
             if not fits.all():
                 events += self._with_coefficient(place, full, leaves.part(~fits), inverse)
             self.ledger.alike(l, *self._twins)
@@ -147,13 +147,14 @@ class LeaveOneOut:
 
     # ---- folds that need no path ---------------------------------------------------------------
 
-    def _without_coefficient(self, l: int, full: FullSolution, leaves: Leaves) -> None:
+    def _without_coefficient(self, place: Place, full: FullSolution, leaves: Leaves) -> None:
         """Without the row the coefficients stay.
 
         The intercept too, unless it was an interval that this row limited.
         """
         if not len(leaves):
             return
+        l = place.l
         limiting = np.zeros(full.problem.n, dtype=bool)
         if full.problem.fit_intercept and not len(full.members):
             limiting[[full.nearest(1), full.nearest(-1)]] = True
@@ -161,12 +162,11 @@ class LeaveOneOut:
         # A coefficient that was zero but for rounding is put right by an entry of its own.
         moves = limiting[leaves.sites] | (self.ledger.coef[l, leaves.rows] != 0.0)
         self.ledger.unchanged(l, leaves.folds[~moves])
-        if moves.any():
-            coef = np.tile(full.coef, (int(moves.sum()), 1))
-            self.ledger.solved(l, leaves.folds[moves], self.solver.apart(coef, leaves.part(moves)))
+        self._enter_full(place, full, leaves.part(moves))
 
-    def _with_room(self, l: int, full: FullSolution, leaves: Leaves) -> None:
+    def _with_room(self, place: Place, full: FullSolution, leaves: Leaves) -> None:
         """What the other rows of the site can take up: the solution stays what it was."""
+        l = place.l
         if not self.task.want_decision and self.ledger.sound(l):
             # The site is still strictly inside its box, and with it the intercept a point.
             coef, width = full.coef[leaves.sites], full.levels[leaves.sites] * leaves.keep[:, None]
@@ -176,10 +176,17 @@ class LeaveOneOut:
             sure &= np.abs(value) > self._slack(l, full) + tolerances.TIE
             self.ledger.proved(l, leaves.folds[sure], value[sure] < 0)
             leaves = leaves.part(~sure)
+        self._enter_full(place, full, leaves)
+
+    def _enter_full(self, place: Place, full: FullSolution, leaves: Leaves) -> None:
+        """Have the full data's coefficients judged for each fold; what is worse is solved."""
         for first in range(0, len(leaves), BLOCK):
             mine = leaves.part(slice(first, first + BLOCK))
             coef = np.tile(full.coef, (len(mine), 1))
-            self.ledger.solved(l, mine.folds, self.solver.apart(coef, mine))
+            good = self.ledger.solved(place.l, mine.folds, self.solver.apart(coef, mine))
+            for r in np.flatnonzero(~good):
+                if self.ledger.behind(place.l, int(mine.folds[r])):
+                    self.solver.resolve(place, mine.part(slice(r, r + 1)), full.coef)
 
     def _prove(self, l: int, bounds: Reach, leaves: Leaves) -> NDArray[np.bool_]:
         """Enter the labels that follow from a bound; returns which those are."""

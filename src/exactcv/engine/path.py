@@ -32,7 +32,16 @@ from .columns import Columns, solve_columns
 from .rough import WorkingSets
 from .smo import solve_hinge
 
-__all__ = ["Point", "StateArray", "Tracker", "follow", "full_path", "initial_states"]
+__all__ = [
+    "Point",
+    "StateArray",
+    "Tracker",
+    "at_knot",
+    "follow",
+    "full_path",
+    "initial_states",
+    "states_of",
+]
 
 StateArray = NDArray[np.int8]
 

@@ -67,7 +67,7 @@ ROUNDING = 1e-13
 class Leaving:
     """Rows to be left out, one after the other.
 
-    coef : their coefficients.
+    coef : what is taken away of their coefficients (all of it, unless rows are merged).
     own : K_jj.
     place : where they are among the free rows, or -1.
     cross : kernel values with the free rows, of some of them.

@@ -73,13 +73,8 @@ class Columns:
         Freivalds' test: what they predict for random combinations is compared with K times the
         coefficients.  If E holds the errors, E z for normal z is about as long as E is large.
         """
-        rng, k = np.random.default_rng(0), len(self.members)
-        z, x = rng.standard_normal((k, PROBES)), rng.standard_normal((len(self.others), PROBES))
+        k, (z, x, c) = len(self.members), self._probes
         rows = np.concatenate([self.members, self.others])
-        c = np.zeros((self.problem.n, 2 * PROBES))
-        c[self.members, :PROBES] = self.inverse.P @ z
-        c[self.members, PROBES:] = -(self.free[:, k:] @ x)
-        c[self.others, PROBES:] = x
         u = (self.problem.K @ c)[rows]
         if self.problem.fit_intercept:
             u[:, :PROBES] += self.inverse.system.ones @ z
@@ -89,6 +84,23 @@ class Columns:
         free = np.linalg.norm(u[:, :PROBES], axis=0).max(initial=0.0)
         other = np.linalg.norm(u[:k, PROBES:], axis=0).max(initial=0.0)
         return FLATTERY * float(free), FLATTERY * float(other)
+
+    @cached_property
+    def drifts(self) -> tuple[float, float]:
+        """The same of the sum of the coefficients, which is to stay what it is."""
+        total = np.abs(self._probes[2].sum(axis=0))
+        return FLATTERY * float(total[:PROBES].max()), FLATTERY * float(total[PROBES:].max())
+
+    @cached_property
+    def _probes(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Random moves of members (in u) and of others (in c), and the coefficients they make."""
+        rng, k = np.random.default_rng(0), len(self.members)
+        z, x = rng.standard_normal((k, PROBES)), rng.standard_normal((len(self.others), PROBES))
+        c = np.zeros((self.problem.n, 2 * PROBES))
+        c[self.members, :PROBES] = self.inverse.P @ z
+        c[self.members, PROBES:] = -(self.free[:, k:] @ x)
+        c[self.others, PROBES:] = x
+        return z, x, c
 
 
 class Inverse:

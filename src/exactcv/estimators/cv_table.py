@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ..crossval.choice import EQUAL
 from ..types import FloatArray
 
 __all__ = ["cv_table"]
-
-# Scores that differ by less are equal.
-EQUAL = 12  # decimals
 
 
 def cv_table(

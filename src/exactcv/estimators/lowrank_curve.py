@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import LeaveOneOut
 
+from ..crossval.choice import best_point, smallest_within
 from ..crossval.cross_validate import cross_validate
 from ..crossval.overviews import of_result
 from ..crossval.result import CVResult
-from ..crossval.tuning import choose, error_and_se, smallest_within
+from ..crossval.tuning import error_and_se
 from ..exceptions import NotPSDWarning
 from ..judge.certificate import Certificate
 from ..lowrank.features import FeatureMap
@@ -172,9 +173,9 @@ def curve(model: SVCCV, rows: Rows, gamma: Any, progress: bool | Progress) -> Ap
     result = _run(model, rows, gamma, grid, output, progress)
     error, se = _error_and_se(result, rows)
     short = result.certificate.short
-    score, Cs = 1.0 - error, result.Cs
-    _, best = choose(score[None], short[None], Cs, np.zeros(1))
-    one_se = smallest_within(score, short, Cs, best, se[best])
+    Cs = result.Cs
+    _, best = best_point(error[None], short[None], Cs, np.zeros(1))
+    one_se = smallest_within(error, short, Cs, best, float(se[best]))
     point = best if model.select == "min" else one_se
     shown = replace(
         of_result(result),

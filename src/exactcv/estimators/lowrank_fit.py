@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from ..crossval.choice import best_point
 from ..crossval.corrected import Corrected, Points, correct
 from ..crossval.overviews import QUICK, shown_correction
 from ..crossval.scoring import fit_sigmoids, read_scoring, warn_if_flat
-from ..crossval.tuning import Store, choose
+from ..crossval.tuning import Store
 from ..crossval.weighted_scores import Tests
 from ..exceptions import InputError, Interrupted, UnsupportedError
 from ..judge.certificate import Certificate
@@ -131,9 +132,10 @@ def _best(
 ) -> tuple[dict[str, Any], FloatArray | None]:
     """The attributes of the model at the best point, and its left-out values."""
     parts = [one.overview for one in curves]
-    score = 1.0 - np.concatenate([part.error for part in parts])
+    error = np.concatenate([part.error for part in parts])
     gammas = np.concatenate([part.gammas for part in parts])
-    g, _ = choose(score, np.array([one.certificate.short for one in curves]), parts[0].Cs, gammas)
+    short = np.array([one.certificate.short for one in curves])
+    g, _ = best_point(error, short, parts[0].Cs, gammas)
     chosen, shown = curves[g], beside(parts, g)
     attributes: dict[str, Any] = {
         "classes_": shown.classes,

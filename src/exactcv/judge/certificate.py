@@ -34,6 +34,7 @@ __all__ = [
     "Certificate",
     "Judge",
     "PiecewiseLinearJudge",
+    "attainable",
     "implied_accuracy",
     "judge_for",
     "relative_gap",
@@ -189,6 +190,21 @@ def judge_for(problem: Problem, left_out: IntArray | None = None) -> Judge:
         problem.loss, problem.weight, problem.fit_intercept, problem.diagonal, left_out
     )
     return judge
+
+
+def attainable(tol: float, floor: Any, within: float | None = None) -> FloatArray:
+    """What figures must meet so that another attempt is no use: ``within``, or rounding.
+
+    Where rounding (the floor) is no more than about the tolerance, this can be met.
+
+    Examples
+    --------
+    >>> attainable(1e-8, np.array([1e-12, 1.5e-8, 1e-6]), 1e-9).tolist()
+    [1e-09, 1e-08, 1e-06]
+    """
+    floor = np.asarray(floor)
+    excused = np.where(floor > 2.0 * tol, floor, np.minimum(floor, tol))
+    return np.maximum(tol if within is None else within, excused)
 
 
 def relative_gap(gap: FloatArray, primal: FloatArray) -> FloatArray:

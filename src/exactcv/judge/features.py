@@ -11,14 +11,16 @@ if sum c~ = 0, the objective of the dual problem at c~ is
 where every bracket is nonnegative.  So P - D is a duality **gap** of theta, computed without
 cancellation, and ||w - w*|| <= sqrt(2 gap) since P is strongly convex.  Where the sum is not zero,
 coefficients of that much in all must still be moved, which changes D by no more than
-|sum c~| (2 + |b| + ||w|| max ||z||).
+|sum c~| (2 + |b| + ||w|| max ||z||), and v by no more than |sum c~| max ||z||.
 
 **kkt** is the largest violation of the conditions, in units of decision values:
 
-- r_i = prox(r_i - tau_i y_i c_i), prox that of tau_i B_i max(0, -r), with
-  tau_i = max(||z_i|| max ||z||, 1 / B_i): what a wrong coefficient could change at most;
+- the natural residual of each row, as in ``piecewise_linear.py``;
 - w = v: ||w - v|| max ||z||;
 - sum c~ = 0, relative to sum |c~|.
+
+v is known but for rounding, e = 1.1e-16 sum_i |c_i| ||z_i||: ||w - v|| has it on top, and what it
+may make of the figures is their floor.
 
 A row whose coefficient is at the bound that goes with its side of the margin violates nothing, and
 its bracket is zero: all that it adds is in `side_sums`.
@@ -32,9 +34,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._core.reference.residuals import (
+    ROUNDOFF,
+    Scale,
+    fenchel_young,
+    natural_residual,
+)
+from ..problem.losses import hinge
 from ..types import BoolArray, FloatArray
 
-__all__ = ["SideSums", "Tally", "figures", "side_sums", "tally"]
+__all__ = ["Figures", "SideSums", "Tally", "figures", "rounding_floor", "side_sums", "tally"]
+
+# The floor of the figures in units of what rounding in v is charged with.
+FLOOR = 3.0
 
 
 @dataclass(frozen=True)
@@ -42,17 +54,17 @@ class Tally:
     """Sums and maxima over some rows at one theta; those of disjoint rows add up.
 
     pull, total, taken : sum c~_i z_i, sum c~_i and sum |c~_i|.
+    added : sum |c_i| ||z_i||, the size of what is added up in ``pull``.
     loss, bracket : sums over the rows (see above).
-    stray : the largest ||z_i|| |c_i - c~_i|.
     residual : the largest violation of a row.
     """
 
     pull: FloatArray
     total: float
     taken: float
+    added: float
     loss: float
     bracket: float = 0.0
-    stray: float = 0.0
     residual: float = 0.0
 
     def __add__(self, other: Tally) -> Tally:
@@ -60,9 +72,9 @@ class Tally:
             self.pull + other.pull,
             self.total + other.total,
             self.taken + other.taken,
+            self.added + other.added,
             self.loss + other.loss,
             self.bracket + other.bracket,
-            max(self.stray, other.stray),
             max(self.residual, other.residual),
         )
 
@@ -83,24 +95,21 @@ def tally(
     >>> theta, coef = np.array([2 / 3, -1 / 3]), np.array([2 / 9, -2 / 9])
     >>> found = tally(Z, y, np.ones(2), coef, theta, 2.0)
     >>> [round(figure, 12) for figure in figures([found], theta, 2.0)]
-    [0.0, 0.0, 0.222222222222]
+    [0.0, 0.0, 0.222222222222, 0.0]
     """
-    r = y * (Z @ theta[:-1] + theta[-1]) - 1.0
     length = np.sqrt(np.einsum("ij,ij->i", Z, Z))
-    size = np.clip(y * coef, 0.0, box)
-    inverse = np.divide(1.0, box, out=np.zeros_like(box), where=box > 0)
-    tau = np.maximum(length * widest, inverse)
-    inner = r - tau * y * coef
-    outer = inner - np.clip(inner, -tau * box, 0.0)
-    short = np.maximum(-r, 0.0)
+    loss = hinge(y)
+    levels, tau = loss.coefficient_levels(box), Scale(length, widest, 1.0).stiffness(box)
+    inside = np.clip(coef, levels[:, -1], levels[:, 0])
+    u = Z @ theta[:-1] + theta[-1]
     return Tally(
-        pull=(y * size) @ Z,
-        total=float((y * size).sum()),
-        taken=float(size.sum()),
-        loss=float(box @ short),
-        bracket=float((box * short + size * r).sum()),
-        stray=float((length * np.abs(y * coef - size)).max(initial=0.0)),
-        residual=float(np.abs(r - outer).max(initial=0.0)),
+        pull=inside @ Z,
+        total=float(inside.sum()),
+        taken=float(np.abs(inside).sum()),
+        added=float(length @ np.abs(coef)),
+        loss=float(box @ loss.value(u)),
+        bracket=float(fenchel_young(u, inside, loss.knots, levels).sum()),
+        residual=float(np.abs(natural_residual(u, coef, levels, loss, tau)).max(initial=0.0)),
     )
 
 
@@ -113,11 +122,12 @@ class SideSums(NamedTuple):
     pull: FloatArray  # (P, m)
     total: FloatArray  # (P,)
     taken: FloatArray
+    added: FloatArray
     loss: FloatArray
 
     def tally(self, p: int, C: float) -> Tally:
         """Those of solution p, whose boxes are C times the weights."""
-        sums = (C * float(part[p]) for part in (self.total, self.taken, self.loss))
+        sums = (C * float(part[p]) for part in (self.total, self.taken, self.added, self.loss))
         return Tally(C * self.pull[p], *sums)
 
     def __add__(self, other: SideSums) -> SideSums:  # type: ignore[override]
@@ -130,32 +140,48 @@ def side_sums(
     """Sums over the rows ``low`` (rows, P), all with r < 0; r and weight are (rows, P) too."""
     held = np.where(low, weight, 0.0)
     signed = held * y[:, None]
+    length = np.sqrt(np.einsum("ij,ij->i", Z, Z))
     return SideSums(
         pull=signed.T @ Z,
         total=signed.sum(axis=0),
         taken=held.sum(axis=0),
+        added=length @ held,
         loss=-np.einsum("ij,ij->j", held, r),
     )
 
 
+class Figures(NamedTuple):
+    """KKT violation, absolute duality gap, primal objective and floor (``certificate.Judge``)."""
+
+    kkt: float
+    gap: float
+    primal: float
+    floor: float
+
+
 def figures(
     parts: list[Tally], theta: FloatArray, widest: float, fit_intercept: bool = True
-) -> tuple[float, float, float]:
-    """KKT violation, absolute duality gap and primal objective, from tallies of all rows."""
+) -> Figures:
+    """What theta is worth, from tallies of all rows."""
     whole = reduce(lambda one, other: one + other, parts)
     w, b = theta[:-1], float(theta[-1])
-    norm, apart = float(np.linalg.norm(w)), float(np.linalg.norm(w - whole.pull))
+    rounding = ROUNDOFF * whole.added
+    norm, apart = float(np.linalg.norm(w)), float(np.linalg.norm(w - whole.pull)) + rounding
     off = abs(whole.total) if fit_intercept else 0.0
     moved = off * (2.0 + abs(b) + norm * widest)
-    gap = 0.5 * apart**2 + whole.bracket + moved
+    gap = 0.5 * (apart + off * widest) ** 2 + whole.bracket + moved
     kkt = max(
         whole.residual,
-        whole.stray * widest,
         apart * widest,
         off / whole.taken if off > 0 else 0.0,
         0.0 if fit_intercept else abs(b),
     )
     primal = 0.5 * norm**2 + whole.loss
     if not np.isfinite([kkt, gap, primal]).all():
-        return np.inf, np.inf, primal
-    return kkt, gap, primal
+        return Figures(np.inf, np.inf, primal, 0.0)
+    return Figures(kkt, gap, primal, rounding_floor(whole.added, widest))
+
+
+def rounding_floor(added: float, widest: float) -> float:
+    """What rounding in v alone may make of the violation and of the relative gap."""
+    return FLOOR * ROUNDOFF * added * widest

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import tolerances
+from .._core.reference.residuals import Scale
 from ..problem.losses import PiecewiseLinear
 from ..types import FloatArray
 
@@ -32,9 +33,7 @@ BLURRED = 7.1e-15
 
 
 def closeness(levels: FloatArray, diagonal: FloatArray, unit: float = 1.0) -> FloatArray:
-    """How close to a level a coefficient is taken to be there, row by row.
-
-    AT_BOUND / tau_i, with the tau_i of ``piecewise_linear.py``.
+    """How close to a level a coefficient is taken to be there, row by row (`Scale.closeness`).
 
     Examples
     --------
@@ -42,12 +41,7 @@ def closeness(levels: FloatArray, diagonal: FloatArray, unit: float = 1.0) -> Fl
     >>> closeness(np.array([[0.5, 0.0], [1e12, 0.0]]), np.ones(2))
     array([5.e-10, 1.e-09])
     """
-    root = np.sqrt(np.maximum(diagonal, 0.0))
-    stiff = root * root.max(initial=0.0)
-    with np.errstate(divide="ignore", over="ignore"):
-        return np.asarray(
-            tolerances.AT_BOUND * np.minimum(levels[:, 0] - levels[:, -1], unit / stiff)
-        )
+    return Scale.of(diagonal, unit).closeness(levels)
 
 
 def intercept_limits(

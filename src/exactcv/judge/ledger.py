@@ -24,7 +24,7 @@ from .._core import _residuals
 from ..problem.problem import Task
 from ..tolerances import AT_BOUND
 from ..types import FloatArray, IntArray
-from .certificate import Certificate, judge_for, relative_gap
+from .certificate import Certificate, attainable, judge_for, relative_gap
 
 __all__ = ["FALLBACK", "HOW", "PROVED", "SOLVED", "UNCHANGED", "Ledger"]
 
@@ -114,7 +114,9 @@ class Ledger:
 
         Those are the ones that meet the tolerance, or miss it by no more than rounding explains.
 
-        An entry that is there already is replaced only by a better one, here and in `solved`.
+        An entry that is there already is replaced only by a better one; in `solved` too, but for
+        leave-one-out folds whose K c follows from the full data's: those are entered once, and what
+        is solved again (FALLBACK) is judged from scratch.
 
         ``l`` is a grid index with one solution, or an array of them with one solution a row; many
         at a time are much cheaper to multiply by K.  ``intercept`` and ``within`` as in `solved`.
@@ -468,13 +470,8 @@ class Ledger:
         self.gap_abs[l, columns] = out[:, 1]
 
     def _meets(self, out: FloatArray, within: float | None) -> NDArray[np.bool_]:
-        """Which solutions meet the tolerance, or miss it by rounding alone.
-
-        Where rounding is no more than about the tolerance, this can be met.
-        """
-        tol, floor = self.task.tol, out[:, 3]
-        excused = np.where(floor > 2.0 * tol, floor, np.minimum(floor, tol))
-        limit = np.maximum(tol if within is None else within, excused)
+        """Which solutions meet the tolerance, or miss it by rounding alone."""
+        limit = attainable(self.task.tol, out[:, 3], within)
         return np.asarray((out[:, 0] <= limit) & (relative_gap(out[:, 1], out[:, 2]) <= limit))
 
     @contextmanager

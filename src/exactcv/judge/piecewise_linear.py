@@ -156,7 +156,7 @@ class PiecewiseLinearJudge:
             return out
         for k, box in enumerate(C[:, None] * row_weights(self.weight, len(C), own)):
             levels = self.loss.coefficient_levels(box)
-            near = self._closeness(box)
+            near = self.scale.closeness(levels)
             out[k] = canonical_intercept(h[k], coef[k], levels, self.loss, box > 0, near)
         return out
 
@@ -182,11 +182,8 @@ class PiecewiseLinearJudge:
             one = h[k], coef[k], intercept[k]
             out[k] = reference.tally(*one, box, self.loss, self.fit_intercept, self.scale)
             if self.fit_intercept:
-                levels, near = self.loss.coefficient_levels(box), self._closeness(box)
+                levels = self.loss.coefficient_levels(box)
+                near = self.scale.closeness(levels)
                 unsure = doubt(*one, levels, self.loss, box > 0, near) / self.scale.unit
                 out[k, 0] = max(out[k, 0], unsure)
         return out
-
-    def _closeness(self, box: FloatArray) -> FloatArray:
-        """AT_BOUND / tau_i (``intercept.closeness``)."""
-        return np.asarray(tolerances.AT_BOUND * self.scale.unit / self.scale.stiffness(box))

@@ -30,6 +30,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from .. import tolerances
+from ..judge.certificate import attainable
 from ..judge.features import Tally, figures, tally
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
@@ -45,7 +46,7 @@ Result = TypeVar("Result")
 # Rounds after which a column gets more rows, and after which it is given up.
 MANY_ROUNDS, MOST_ROUNDS = 10, 30
 # The same where its small problem has all rows: the rounds then differ by rounding alone.
-ROUNDS_OF_ALL = 6
+ROUNDS_OF_ALL = 3
 # The next guess is expected to be this much nearer than the last step was long.
 CONTRACTION = 0.5
 # The grid is solved in waves: every eighth point, then every fourth, and so on.
@@ -283,10 +284,12 @@ class Solver:
         reply = pivot.solve(problem, state.theta, self.workers.cancel)
         if rate == 1.0:
             here = tally(problem.Z, problem.y, problem.box, reply.coef, theta, self.widest)
-            kkt, gap, primal = figures([rest, here], theta, self.widest, self.fit_intercept)
-            goal = tolerances.POLISH * self.tol
+            kkt, gap, primal, floor = figures([rest, here], theta, self.widest, self.fit_intercept)
+            goal = float(attainable(self.tol, floor, tolerances.POLISH * self.tol))
             # Any b of an interval is optimal; the one to report is that of the rule.
-            same = abs(reply.theta[-1] - theta[-1]) <= self.tol * max(1.0, abs(theta[-1]))
+            same = abs(reply.theta[-1] - theta[-1]) <= max(self.tol, goal) * max(
+                1.0, abs(theta[-1])
+            )
             good = same and kkt <= goal and gap <= goal * primal
             whole = bool(np.isinf(plan.width[p]).all())
             if good or state.rounds >= (ROUNDS_OF_ALL if whole else MOST_ROUNDS):

@@ -38,6 +38,7 @@ __all__ = [
     "encode_labels",
     "is_missing",
     "naming_text",
+    "noting_cells",
     "read_data",
     "read_groups",
     "read_labels",
@@ -188,15 +189,41 @@ def naming_text(X: Any) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        found = None if "convert" not in str(error) else _first_text(X)
+        found = _text_named(X, error)
         if found is None:
             raise
-        column, row, cell = found
-        raise InputError(
-            f"X has text in column {column!r} (row {row}: {str(cell)[:40]!r}); make numbers of it, "
-            "with sklearn.preprocessing.OneHotEncoder for example, or leave the column out "
-            f"({error})"
-        ) from error
+        raise InputError(f"{found} ({error})") from error
+
+
+@contextmanager
+def noting_cells(X: Any, y: Any) -> Iterator[None]:
+    """The same for errors that are to stay as they are: a note says where text or gaps are."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        found = _text_named(X, error)
+        if found is None:
+            try:
+                refuse_missing_labels(y)
+            except InputError as missing:
+                found = str(missing)
+        if found is not None:
+            error.add_note(found)
+        raise
+
+
+def _text_named(X: Any, error: Exception) -> str | None:
+    """Where the text is that could not be converted, and what to do."""
+    found = None if "convert" not in str(error) else _first_text(X)
+    if found is None:
+        return None
+    column, row, cell = found
+    return (
+        f"X has text in column {column!r} (row {row}: {str(cell)[:40]!r}); make numbers of it, "
+        "with sklearn.preprocessing.OneHotEncoder for example, or leave the column out"
+    )
 
 
 def _first_text(X: Any) -> tuple[Any, int, Any] | None:

@@ -18,7 +18,10 @@ from ...types import FloatArray, IntArray
 __all__ = [
     "Scale",
     "Tally",
+    "fenchel_young",
     "gradient",
+    "is_hinge",
+    "natural_residual",
     "nearby_values",
     "reported_gap",
     "smo_steps",
@@ -68,6 +71,14 @@ class Scale(NamedTuple):
         own = np.where(C > 0, C, np.where(heaviest > 0, heaviest, 1.0))
         return np.asarray(np.maximum(self.root * self.widest, self.unit / own))
 
+    def closeness(self, levels: FloatArray) -> FloatArray:
+        """How close to a level a coefficient is taken to be there: AT_BOUND / tau_i.
+
+        tau_i that of the whole box, from the first level to the last.
+        """
+        width = levels[:, 0] - levels[:, -1]
+        return np.asarray(tolerances.AT_BOUND * self.unit / self.stiffness(width))
+
     def charges(
         self, coef: FloatArray, inside: FloatArray, fit_intercept: bool
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -103,7 +114,7 @@ def tally(
         norm = float(np.sqrt(max(float(coef @ h), 0.0)))
         away = np.abs(u[:, None] - loss.knots).min(axis=1)
         kkt = max(
-            float(np.abs(_natural_residual(u, coef, levels, loss, tau)).max(initial=0.0)) / unit,
+            float(np.abs(natural_residual(u, coef, levels, loss, tau)).max(initial=0.0)) / unit,
             rounding * float(np.where(away <= unit, scale.root, 0.0).max(initial=0.0)) / unit,
             off / float(np.abs(coef).sum()) if off > 0 else 0.0,
             0.0 if fit_intercept else abs(intercept),
@@ -128,7 +139,7 @@ def is_hinge(loss: PiecewiseLinear) -> bool:
     return bool((np.abs(y) == 1.0).all() and np.array_equal(loss.slopes, slopes))
 
 
-def _natural_residual(
+def natural_residual(
     u: FloatArray, coef: FloatArray, levels: FloatArray, loss: PiecewiseLinear, tau: FloatArray
 ) -> FloatArray:
     """u - prox(u - tau c), prox that of tau C L.

@@ -25,6 +25,7 @@ from ...problem.kernels import Kernel, is_psd, kernel_matrix
 from ...runtime.memory import check_memory
 from ...runtime.progress import Progress, job
 from ...runtime.threads import Workers
+from ...runtime.user_line import user_level
 from ...types import FloatArray, IntArray
 from .models import Candidate, Foreign, Setting, row_weights
 from .plan import FitParams, Group, make_plan, read_fit_params, warn_of_reasons
@@ -78,7 +79,7 @@ class Evaluation:
     ) -> None:
         """Evaluate them all; Ctrl-C leaves the receiver with what was finished by then."""
         plan = make_plan(candidates, self.fit_params)
-        plan.warn(stacklevel=4)  # before the work: it may take long
+        plan.warn()  # before the work: it may take long
         splits = range(self.data.n_splits)
         self.foreign = [(setting, split, "") for setting in plan.foreign for split in splits]
         units: list[Unit] = [partial(self._shared, group) for group in plan.shared]
@@ -95,13 +96,13 @@ class Evaluation:
 
     def _warn(self) -> None:
         """What the work has brought to light."""
-        warn_of_reasons(self.reasons, stacklevel=5)
+        warn_of_reasons(self.reasons)
         if sum(self.misses):
             warnings.warn(
                 f"{sum(self.misses)} solutions do not meet the tolerance 1e-8: they are beyond the "
                 "accuracy of float64; standardise the features or leave out the largest C",
                 NotExactWarning,
-                stacklevel=4,
+                stacklevel=user_level(),
             )
 
     # ---- one kernel for all folds --------------------------------------------------------------

@@ -25,6 +25,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from ...exceptions import InputError, Interrupted
+from ...problem.inputs import noting_cells
 from ...types import Matrix, PredictMethod, ScorerLike, Splits, Vector
 from .evaluate import Evaluation
 from .models import Candidate, Foreign, Setting, read_candidates
@@ -99,23 +100,8 @@ def cross_val_score(
     ((150,), 0.9667)
     """
     arguments = dict(locals())
-    ours = _ours(_cross_val_score, arguments)
-    if ours is None:
-        return _cross_val_score(**arguments)
-    scorer = check_scoring(estimator, scoring)
-    several = check_scoring(estimator, {"score": scorer}, raise_exc=error_score == "raise")
-    data, routed = _read(arguments, several)
-    kind = Scoring.of({"score": scoring}, several, several._scorers, error_score)
-    call = Call(estimator, routed["fit"], routed["score"], verbose)
-    table = Table(data, kind, call, 1)
-    try:
-        Evaluation(data, routed["fit"], table).run(ours, n_jobs, verbose > 0)
-    except KeyboardInterrupt as stop:
-        scores = [cell["test_scores"]["score"] if cell else np.nan for cell in table.cells]
-        missing = [not cell for cell in table.cells]
-        raise _interrupted(np.ma.masked_array(scores, missing), data, sum(missing)) from stop
-    table.check_failures()
-    return np.array([cell["test_scores"]["score"] for cell in table.cells], dtype=float)
+    with noting_cells(X, y):
+        return _scores(arguments)
 
 
 def cross_val_predict(
@@ -163,11 +149,41 @@ def cross_val_predict(
     3
     """
     arguments = dict(locals())
+    with noting_cells(X, y):
+        return _predictions(arguments)
+
+
+def _scores(arguments: dict[str, Any]) -> NDArray[np.float64]:
+    ours = _ours(_cross_val_score, arguments)
+    if ours is None:
+        return _cross_val_score(**arguments)
+    estimator, scoring = arguments["estimator"], arguments["scoring"]
+    n_jobs, verbose, error_score = (arguments[k] for k in ("n_jobs", "verbose", "error_score"))
+    scorer = check_scoring(estimator, scoring)
+    several = check_scoring(estimator, {"score": scorer}, raise_exc=error_score == "raise")
+    data, routed = _read(arguments, several)
+    kind = Scoring.of({"score": scoring}, several, several._scorers, error_score)
+    call = Call(estimator, routed["fit"], routed["score"], verbose)
+    table = Table(data, kind, call, 1)
+    try:
+        Evaluation(data, routed["fit"], table).run(ours, n_jobs, verbose > 0)
+    except KeyboardInterrupt as stop:
+        scores = [cell["test_scores"]["score"] if cell else np.nan for cell in table.cells]
+        missing = [not cell for cell in table.cells]
+        raise _interrupted(np.ma.masked_array(scores, missing), data, sum(missing)) from stop
+    table.check_failures()
+    return np.array([cell["test_scores"]["score"] for cell in table.cells], dtype=float)
+
+
+def _predictions(arguments: dict[str, Any]) -> NDArray[Any]:
     ours = _ours(_cross_val_predict, arguments)
     if ours is None:
         return _cross_val_predict(**arguments)
+    estimator, method = arguments["estimator"], arguments["method"]
+    n_jobs, verbose = arguments["n_jobs"], arguments["verbose"]
     if method != "predict":  # scikit-learn's models are then fitted to numbers
-        arguments["y"] = np.unique(np.asarray(y), return_inverse=True)[1]
+        codes = np.unique(np.asarray(arguments["y"]), return_inverse=True)[1]
+        arguments = {**arguments, "y": codes}
     data, routed = _read(arguments, None)
     if not _check_is_permutation(np.concatenate(data.test), data.n):
         tested = np.bincount(np.concatenate(data.test), minlength=data.n)
@@ -258,7 +274,7 @@ def _ours(theirs: Any, arguments: Mapping[str, Any]) -> list[Candidate | Foreign
     reasons = [c.reason for c in candidates if isinstance(c, Foreign)]
     if reason is None and not reasons:
         return candidates
-    warn_of_reasons([reason or "", *reasons], stacklevel=4)
+    warn_of_reasons([reason or "", *reasons])
     return None
 
 

@@ -14,6 +14,7 @@ from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import indexable
 
 from ...exceptions import InputError, Interrupted
+from ...problem.inputs import noting_cells
 from ...types import FloatArray, Matrix, ScorerLike, Splits, Vector
 from .evaluate import Evaluation
 from .models import Candidate, Foreign, read_candidates
@@ -134,6 +135,10 @@ multimetric_
             For ``fit`` (for example ``sample_weight``), ``groups`` for the splitter.
         """
         self._validate_params()
+        with noting_cells(X, y):
+            return self._search(X, y, params)
+
+    def _search(self, X: Any, y: Any, params: Mapping[str, Any]) -> Self:
         candidates = self._candidates(X, y)
         if candidates is None:
             return super().fit(copy_of_rows(X) if self._overwrites() else X, y, **params)
@@ -180,7 +185,7 @@ multimetric_
         if any(isinstance(candidate, Candidate) for candidate in candidates):
             return candidates
         reasons = [candidate.reason for candidate in candidates if isinstance(candidate, Foreign)]
-        warn_of_reasons([reason or "", *reasons], stacklevel=4)
+        warn_of_reasons([reason or "", *reasons])
         return None
 
     def _overwrites(self) -> bool:

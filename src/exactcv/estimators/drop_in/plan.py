@@ -20,6 +20,7 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import process_routing
 
 from ...exceptions import SlowFoldsWarning
+from ...runtime.user_line import user_level
 from .models import Candidate, Foreign, KernelSpec, Setting
 
 __all__ = ["FitParams", "Group", "Plan", "make_plan", "read_fit_params", "warn_of_reasons"]
@@ -62,7 +63,7 @@ class Plan:
     slow: dict[str, str] = field(default_factory=dict)  # setting -> what to do instead
     reasons: list[str] = field(default_factory=list)
 
-    def warn(self, stacklevel: int) -> None:
+    def warn(self) -> None:
         """Name the settings that cost time, once."""
         if self.slow:
             settings, advice = ", ".join(self.slow), "; ".join(dict.fromkeys(self.slow.values()))
@@ -71,18 +72,18 @@ class Plan:
                 f"no kernel matrix or solution is shared. The answer is right, but slower. "
                 f"Faster: {advice}",
                 SlowFoldsWarning,
-                stacklevel=stacklevel,
+                stacklevel=user_level(),
             )
-        warn_of_reasons(self.reasons, stacklevel + 1)
+        warn_of_reasons(self.reasons)
 
 
-def warn_of_reasons(reasons: Sequence[str], stacklevel: int) -> None:
+def warn_of_reasons(reasons: Sequence[str]) -> None:
     """Say why candidates are left to scikit-learn, each reason once."""
     for reason in dict.fromkeys(filter(None, reasons)):
         warnings.warn(
             f"scikit-learn's own fits are used, at their own speed: {reason}",
             SlowFoldsWarning,
-            stacklevel=stacklevel,
+            stacklevel=user_level(),
         )
 
 

@@ -24,6 +24,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ... import tolerances
 from ...engine.path import Point, Tracker
+from ...judge.features import rounding_floor
 from ...problem.losses import PiecewiseLinear
 from ...problem.problem import Problem
 from ...types import FloatArray
@@ -39,8 +40,9 @@ PATIENCE = 6
 MOST_STEPS = 100
 # Margins this small, relative to the largest, are rounding.
 ROUNDING = 1e-11
-# A solution that violates its conditions by more than this is not one.
-POOR = 1e-8
+# A solution that violates its conditions by more than this is not one; nor is one that does so by
+# rounding alone, but by more than the second figure.
+POOR, HOPELESS = 1e-8, 1e-3
 
 
 def solve(problem: Reduced, theta: FloatArray, cancel: NDArray[np.int32]) -> Reply:
@@ -50,9 +52,9 @@ def solve(problem: Reduced, theta: FloatArray, cancel: NDArray[np.int32]) -> Rep
         reply = solve_nested(problem, theta, partial(_by_engine, cancel=cancel))
     elif len(problem.y) <= MOST_ROWS:
         reply = _by_engine(problem, theta, cancel)
-    if reply is None or _violation(problem, reply) > POOR:
+    if reply is None or _is_poor(problem, reply):
         reply = _by_smoothing(problem, theta)
-        if _violation(problem, reply) > POOR:
+        if _is_poor(problem, reply):
             reply = _by_engine(problem, reply.theta, cancel)
     return _canonical(problem, reply)
 
@@ -63,16 +65,19 @@ def _by_smoothing(problem: Reduced, theta: FloatArray) -> Reply:
     return _pivot(problem, theta, places(problem.margins(theta), tau, m), steps)
 
 
-def _violation(problem: Reduced, reply: Reply) -> float:
-    """Of the conditions in ``reduced.py``, relative to the size of the margins."""
+def _is_poor(problem: Reduced, reply: Reply) -> bool:
+    """Does it violate the conditions in ``reduced.py``, relative to the size of the margins?"""
     if not reply.solved:
-        return np.inf
+        return True
     r = problem.margins(reply.theta)
-    size = problem.y * reply.coef
-    share = np.divide(size, problem.box, out=np.zeros_like(size), where=problem.box > 0)
+    taken = problem.y * reply.coef
+    share = np.divide(taken, problem.box, out=np.zeros_like(taken), where=problem.box > 0)
     inner = r - share
     natural = np.abs(r - (inner - np.clip(inner, -1.0, 0.0)))
-    return float(natural.max(initial=0.0)) / max(1.0, float(np.abs(r).max(initial=0.0)))
+    length = np.sqrt(np.einsum("ij,ij->i", problem.Z, problem.Z))
+    floor = rounding_floor(float(length @ np.abs(taken)), float(length.max(initial=0.0)))
+    allowed = max(POOR * max(1.0, float(np.abs(r).max(initial=0.0))), min(floor, HOPELESS))
+    return float(natural.max(initial=0.0)) > allowed
 
 
 def _canonical(problem: Reduced, reply: Reply) -> Reply:
