@@ -23,6 +23,7 @@ class LeaveOut:
         facts: FloatArray,
         outcome: NDArray[np.int8],
         out: FloatArray,
+        values: FloatArray,
         drive: bool,
         cancel: NDArray[np.intc],
     ) -> None: ...

@@ -144,15 +144,16 @@ cdef class LeaveOut:
     def leave_out(self, const Py_ssize_t[::1] who, const Py_ssize_t[::1] position,
                   const double[::1] taken, const double[:, ::1] column,
                   const Py_ssize_t[::1] column_of, double[:, ::1] facts,
-                  signed char[::1] outcome, double[:, ::1] out, bint drive,
-                  const int[::1] cancel):
+                  signed char[::1] outcome, double[:, ::1] out, double[:, ::1] values,
+                  bint drive, const int[::1] cancel):
         """Take away what each of the rows ``who`` gives up, one row at a time.
 
         ``position[r]`` is where who[r] stands among the rows in play (-1: nowhere) and ``taken[r]``
         how much of its coefficient goes; ``column[column_of[r]]`` is its column of T if it is not
         in M.  ``facts[r]`` is told of solutions found in rounds, as `FACTS` lists; else NaN.
         ``out`` is empty, or holds full-data coefficients on entry and those without the row on
-        exit, row who[r] itself aside.  ``drive``: rows that rounds do not settle are driven out
+        exit, row who[r] itself aside.  ``values`` is empty, or gets the u of rows in play where
+        rounds have found a solution.  ``drive``: rows that rounds do not settle are driven out
         (not with an offset, nor without ``out``).  The loop ends early when another thread sets
         ``cancel``.
         """
@@ -171,7 +172,8 @@ cdef class LeaveOut:
                         outcome[r] = self._one(
                             position[r], taken[r],
                             &column[column_of[r], 0] if column_of[r] >= 0 else NULL,
-                            out.shape[0] > 0, &out[r, 0], &facts[r, 0])
+                            &out[r, 0] if out.shape[0] > 0 else NULL,
+                            &values[r, 0] if values.shape[0] > 0 else NULL, &facts[r, 0])
                 self.base.make_wanted()
             for r in range(who.shape[0]):
                 if outcome[r] != DONE:
@@ -182,13 +184,15 @@ cdef class LeaveOut:
                         position[r], taken[r],
                         &column[column_of[r], 0] if column_of[r] >= 0 else NULL, &out[r, 0])
 
-    cdef signed char _one(self, Py_ssize_t j, double taken, const double* column, bint write,
-                          double* out, double* facts) noexcept nogil:
+    cdef signed char _one(self, Py_ssize_t j, double taken, const double* column, double* out,
+                          double* values, double* facts) noexcept nogil:
         cdef signed char outcome = self._in_parts(j, taken, column)
         if outcome == DONE:
             self._note(j, taken, facts)
-            if write:
+            if out != NULL:
                 self._write(out)
+            if values != NULL:
+                self._write_values(values)
         self._forget(j)
         return outcome
 
@@ -444,6 +448,18 @@ cdef class LeaveOut:
                 out[self.base.rows[i]] = self._coefficient(i)
         for s in range(self.n_changed):
             out[self.base.rows[self.changed[s]]] = self._coefficient(self.changed[s])
+
+    cdef void _write_values(self, double* values) noexcept nogil:
+        """The u of rows in play."""
+        cdef Py_ssize_t i, s
+        for i in range(self.a):
+            values[self.base.rows[i]] = self.base.u[i]
+            if i >= self.base.k:
+                values[self.base.rows[i]] += self.moved[i]
+        for s in range(self.n_changed):
+            i = self.changed[s]
+            if i < self.base.k:
+                values[self.base.rows[i]] += self.answer[s]
 
     cdef double _coefficient(self, Py_ssize_t i) noexcept nogil:
         """c_i where the row is now."""

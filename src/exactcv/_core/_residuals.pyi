@@ -12,6 +12,7 @@ def judge(
     lightest: float,
     slack: float,
     fit_intercept: bool,
+    blurred: float,
     out: FloatArray,
 ) -> None: ...
 def intercepts(

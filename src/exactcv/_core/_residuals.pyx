@@ -63,14 +63,15 @@ def judge(
     double lightest,
     double slack,
     bint fit_intercept,
+    double blurred,
     double[:, ::1] out,
 ):
     """KKT violation, duality gap, primal objective and floor of each solution (hinge loss).
 
     ``own[k]`` is a row that solution k leaves out beyond those without weight in ``table``, or -1.
     out[k] = (violation, absolute gap, primal, floor).  See ``judge/piecewise_linear.py`` for what
-    they mean; ``widest`` is max sqrt(K_ii), ``heaviest`` the largest weight and ``lightest`` the
-    least.
+    they mean; ``widest`` is max sqrt(K_ii), ``heaviest`` the largest weight, ``lightest`` the least
+    and ``blurred`` what h may be off by besides rounding.
     """
     cdef Py_ssize_t n = coef.shape[1], k, j
     cdef exactcv_tally_t t
@@ -93,7 +94,7 @@ def judge(
                 size *= table[3, j]
                 t.stray += size
                 t.reach += size
-            conclude(&t, intercept[k], widest, fit_intercept, &out[k, 0])
+            conclude(&t, intercept[k], widest, fit_intercept, blurred, &out[k, 0])
             if fit_intercept:
                 size = doubt(&h[k, 0], &coef[k, 0], table, j, C[k], intercept[k], &t, heaviest,
                              lightest, slack)
@@ -118,15 +119,15 @@ cdef inline double doubt(
 
 
 cdef inline void conclude(
-    exactcv_tally_t *t, double b, double widest, bint fit_intercept, double *out,
+    exactcv_tally_t *t, double b, double widest, bint fit_intercept, double blurred, double *out,
 ) noexcept nogil:
     """From the sums over one solution's rows to its figures."""
     cdef double unit = widest if widest > 0.0 else 1.0
-    cdef double noise = ROUNDOFF * t.reach, norm = sqrt(max(t.norm, 0.0))
+    cdef double noise = ROUNDOFF * t.reach, norm = sqrt(max(t.norm + blurred * t.size, 0.0))
     cdef double off = fabs(t.sum) if fit_intercept else 0.0
     cdef double stray = t.stray / unit + off * widest
-    cdef double kkt = max(t.residual, noise * t.coarse / (unit * unit))
-    cdef double lack = t.lack + noise, theta, gap, primal = 0.5 * norm * norm + t.loss
+    cdef double kkt = max(t.residual + blurred, noise * t.coarse / (unit * unit) + blurred)
+    cdef double lack = t.lack + noise + blurred, theta, gap, primal = 0.5 * norm * norm + t.loss
     if off > 0.0:
         kkt = max(kkt, off / t.size)
     if not fit_intercept:

@@ -7,6 +7,7 @@ the loop does not settle, or the ledger refuses, are few; they are solved one by
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from ..judge import ledger as entries
+from ..judge.claims import Claims
 from ..judge.ledger import Ledger
 from ..problem.problem import Task
 from ..types import FloatArray, IntArray
@@ -28,6 +30,8 @@ __all__ = ["BLOCK", "FoldSolver", "Leaves", "Place"]
 
 # Folds handed to the compiled loop at a time.
 BLOCK = 256
+# Folds whose claims are checked together: more are cheaper, but all are void if one is wrong.
+CHECKED = 1024
 # So many folds that are far from the solution at hand are worth another one, so often.
 MANY, OTHER_STARTS = 8, 2
 
@@ -74,6 +78,12 @@ class Place:
     later: IntArray
 
 
+def blocks(count: int, size: int) -> Iterator[IntArray]:
+    """Indices, so many at a time."""
+    for first in range(0, count, size):
+        yield np.arange(first, min(first + size, count))
+
+
 class FoldSolver:
     """Solves folds from tables; parameters as in `LeaveOneOut`."""
 
@@ -108,19 +118,49 @@ class FoldSolver:
 
     def _in_blocks(self, place: Place, table: Table, leaves: Leaves) -> Leaves:
         """Settle what can be settled in rounds; returns what can not."""
+        far = []
+        claiming = self.task.want_decision and table.covers(self.merged.first)
+        for which in blocks(len(leaves), CHECKED):
+            mine = leaves.part(which)
+            failed = self._by_claims(place, table, mine) if claiming else None
+            far.append(self._by_products(place, table, mine) if failed is None else failed)
+        return leaves.part(np.concatenate(far) if far else slice(0))
+
+    def _by_products(self, place: Place, table: Table, leaves: Leaves) -> NDArray[np.bool_]:
+        """Settle folds, K c by products with K; returns which are left."""
         far = np.zeros(len(leaves), dtype=bool)
         labels = not (self.task.want_decision or self.judge_all) and self.ledger.sound(place.l)
-        for first in range(0, len(leaves), BLOCK):
-            which = np.arange(first, min(first + BLOCK, len(leaves)))
+        for which in blocks(len(leaves), BLOCK):
             if labels:
                 sure, far[which] = self._prove(place.l, table, leaves.part(which))
                 which = which[~sure & ~far[which]]
             mine = leaves.part(which)
             coef, found = table.solutions(mine.sites, mine.taken, self.cancel)
             far[which] = found.failed
-            done = np.flatnonzero(~found.failed)
-            self._judge(place, mine.part(done), coef[done], np.zeros(len(done), dtype=bool))
-        return leaves.part(far)
+            self._judge(place, mine.part(~found.failed), coef[~found.failed])
+        return far
+
+    def _by_claims(self, place: Place, table: Table, leaves: Leaves) -> NDArray[np.bool_] | None:
+        """The same with the u that the table gives; None if those turn out to be no good."""
+        claims = self.ledger.claims()
+        if claims is None:
+            return None
+        far = np.zeros(len(leaves), dtype=bool)
+        K, first, some = self.task.problem.K, self.merged.first, table.columns.members[0]
+        for which in blocks(len(leaves), BLOCK):
+            mine = leaves.part(which)
+            coef, u, found = table.solutions_and_values(mine.sites, mine.taken, self.cancel)
+            far[which] = found.failed
+            mine, coef = mine.part(~found.failed), coef[~found.failed]
+            apart, h = self.apart(coef, mine), u[~found.failed][:, first]
+            h += (apart @ K[some] - h[:, some])[:, None]  # without the intercept
+            met = self._enter(place, mine, coef, apart, (claims, h))
+            # What misses the mark with the allowance may meet it without.
+            self._judge(place, mine.part(~met), coef[~met])
+        if claims.hold():
+            return far
+        self.ledger.how[np.ix_(place.later, leaves.folds)] = 0
+        return None
 
     def _prove(
         self, l: int, table: Table, leaves: Leaves
@@ -145,24 +185,40 @@ class FoldSolver:
         place: Place,
         leaves: Leaves,
         coef: FloatArray,
-        failed: NDArray[np.bool_],
+        failed: NDArray[np.bool_] | None = None,
     ) -> None:
         """Enter solutions; those that failed or miss the mark are solved again."""
         if not len(leaves):
             return
-        todo, good = failed.copy(), np.flatnonzero(~failed)
-        mine, within = leaves.part(good), tolerances.POLISH * self.task.tol
-        found, lasts = self.apart(coef[good], mine), np.zeros(len(good), dtype=bool)
-        if len(place.later):
-            lasts = self._last(coef[good], place.point.C)
-        for which, ls in ((lasts, [place.l, *place.later]), (~lasts, [place.l])):
-            if which.any():
-                met = self.ledger.solved_at(
-                    np.array(ls), mine.folds[which], found[which], within=within
-                )
-                todo[good[which]] = ~met
+        todo = np.zeros(len(leaves), dtype=bool) if failed is None else failed.copy()
+        good = np.flatnonzero(~todo)
+        mine = leaves.part(good)
+        todo[good] = ~self._enter(place, mine, coef[good], self.apart(coef[good], mine))
         for r in np.flatnonzero(todo):
             self.resolve(place, leaves.part(slice(r, r + 1)), coef[r])
+
+    def _enter(
+        self,
+        place: Place,
+        leaves: Leaves,
+        coef: FloatArray,
+        apart: FloatArray,
+        claimed: tuple[Claims, FloatArray] | None = None,
+    ) -> NDArray[np.bool_]:
+        """Have solutions judged, those that hold for every larger C at all of them."""
+        met, lasts = np.zeros(len(leaves), dtype=bool), np.zeros(len(leaves), dtype=bool)
+        if len(place.later):
+            lasts = self._last(coef, place.point.C)
+        for which, ls in ((lasts, [place.l, *place.later]), (~lasts, [place.l])):
+            if which.any():
+                met[which] = self.ledger.solved_at(
+                    np.array(ls),
+                    leaves.folds[which],
+                    apart[which],
+                    within=tolerances.POLISH * self.task.tol,
+                    claimed=None if claimed is None else (claimed[0], claimed[1][which]),
+                )
+        return met
 
     def _last(self, coef: FloatArray, C: float) -> NDArray[np.bool_]:
         """Which solutions are those of every larger C: no coefficient is at a bound that grows."""

@@ -37,9 +37,9 @@ at (1 + t) (f, b) exceeds the dual one at c by at most
 
     e S + t ||f||^2 (1 + t / 2) + sum_B C_i max(t |u_i|, e),
 
-where ||f||^2 <= (1 + e) S, since y u <= 1 + e wherever c is not 0.  With P the objective of the full
-data, which no fold exceeds, S <= 2 P (1 + e), and sum_B C_i |u_i| <= P + S: all together it is at
-most (4 S + P) t but for terms of second order.
+where ||f||^2 <= (1 + e) S, since y u <= 1 + e wherever c is not 0.  With P the objective of the
+full data, which no fold exceeds, S <= 2 P (1 + e), and sum_B C_i |u_i| <= P + S: all together it is
+at most (4 S + P) t but for terms of second order.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from .. import tolerances
 from .._core._base import Base
 from .._core._drive import Outcome
 from .._core._leave_out import FACTS, LeaveOut
+from ..judge.claims import FLATTERY, PROBES
 from ..problem.problem import Problem
 from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
@@ -22,9 +23,7 @@ __all__ = ["Found", "Inverse", "Table"]
 
 # Added to a matrix that rounding keeps from being positive definite, relative to its diagonal.
 RIDGE = 1e-14
-# Random vectors that put a table to the test, and by how much they may flatter it: a normal number
-# is below 1 / FLATTERY in size with a probability of 0.38, all of them with one of 1e-20.
-PROBES, FLATTERY = 48, 2.0
+NOTHING = np.empty((0, 1))
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,8 @@ class Columns:
         """What the columns of members and of others may be wrong by, in the Euclidean norm.
 
         Freivalds' test: what they predict for random combinations is compared with K times the
-        coefficients.  If E holds the errors, E z for normal z is about as long as E is large.
+        coefficients.  If E holds the errors, E z for normal z is about as long as E is large
+        (``judge/claims.py``).
         """
         k, (z, x, c) = len(self.members), self._probes
         rows = np.concatenate([self.members, self.others])
@@ -213,30 +213,59 @@ class Table:
 
     def facts(self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32]) -> Found:
         """Leave out each row of ``who``, taking that much from its coefficient."""
-        return self._leave_out(who, taken, np.empty((0, 1)), False, cancel)
+        return self._leave_out(who, taken, NOTHING, NOTHING, False, cancel)
 
     def solutions(
         self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32], drive: bool = False
     ) -> tuple[FloatArray, Found]:
         """The same, with the coefficients; also event by event (slowly) where ``drive`` is set."""
+        coef = self._start(who)
+        found = self._leave_out(who, taken, coef, NOTHING, drive and not self.given, cancel)
+        coef[np.arange(len(who)), who] = self.coef[who] - taken
+        return coef, found
+
+    def solutions_and_values(
+        self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32]
+    ) -> tuple[FloatArray, FloatArray, Found]:
+        """The same with u = K c + b of the rows in play."""
+        coef, u = self._start(who), np.zeros((len(who), self.base.problem.n))
+        found = self._leave_out(who, taken, coef, u, False, cancel)
+        u += self.base.u - self.u  # from where the loop thinks it starts to where it does
+        coef[np.arange(len(who)), who] = self.coef[who] - taken
+        return coef, u, found
+
+    def covers(self, rows: IntArray) -> bool:
+        """Are all of these in play?"""
+        return bool((self.position[rows] >= 0).all())
+
+    def _start(self, who: IntArray) -> FloatArray:
         coef = np.empty((len(who), self.base.problem.n))
         coef[:] = self.coef
-        found = self._leave_out(who, taken, coef, drive and not self.given, cancel)
-        coef[np.arange(len(who)), who] = self.base.coef[who] - taken
-        return coef, found
+        return coef
 
     def _leave_out(
         self,
         who: IntArray,
         taken: FloatArray,
         coef: FloatArray,
+        u: FloatArray,
         drive: bool,
         cancel: NDArray[np.int32],
     ) -> Found:
         outcome, facts = np.empty(len(who), dtype=np.int8), np.empty((len(who), len(FACTS)))
         columns, column_of = self._columns(who)
         self._loop.leave_out(
-            who, self.position[who], taken, columns, column_of, facts, outcome, coef, drive, cancel
+            who,
+            self.position[who],
+            taken,
+            columns,
+            column_of,
+            facts,
+            outcome,
+            coef,
+            u,
+            drive,
+            cancel,
         )
         if cancel[0]:
             raise Cancelled

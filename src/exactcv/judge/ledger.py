@@ -22,9 +22,11 @@ from numpy.typing import NDArray
 
 from .._core import _residuals
 from ..problem.problem import Task
-from ..tolerances import AT_BOUND
+from ..tolerances import AT_BOUND, CLAIMED, POLISH
 from ..types import FloatArray, IntArray
 from .certificate import Certificate, attainable, judge_for, relative_gap
+from .claims import Claims
+from .piecewise_linear import PiecewiseLinearJudge
 
 __all__ = ["FALLBACK", "HOW", "PROVED", "SOLVED", "UNCHANGED", "Ledger"]
 
@@ -169,22 +171,36 @@ class Ledger:
         return meets
 
     def solved_at(
-        self, ls: IntArray, folds: IntArray, coef: FloatArray, *, within: float | None = None
+        self,
+        ls: IntArray,
+        folds: IntArray,
+        coef: FloatArray,
+        *,
+        within: float | None = None,
+        claimed: tuple[Claims, FloatArray] | None = None,
     ) -> NDArray[np.bool_]:
         """Enter leave-one-out solutions that hold at several grid points, as the full data's does.
 
         They are multiplied by K once, and judged at each.  Returns which need not be tried again at
-        the first; at the others only those that need not are entered.
+        the first; at the others only those that need not are entered.  With ``claimed`` values they
+        are not multiplied at all: it is then up to the caller to see that the claims `Claims.hold`.
         """
         with self._timed():
             coef = np.ascontiguousarray(coef, dtype=float)
-            out = self._solved_nearby(ls, folds, coef, None, within)
+            out = self._solved_nearby(ls, folds, coef, None, within, claimed)
         self.how[ls[0], folds] = SOLVED
         for l, meets in zip(ls[1:], out[1:], strict=True):
             self.how[l, folds[meets]] = SOLVED
         if self._seen is not None:
             self._seen(self, folds, coef)
         return out[0]
+
+    def claims(self) -> Claims | None:
+        """For values of K c that are claimed; None if this judge cannot make allowance for them."""
+        judge = self._judge
+        if isinstance(judge, PiecewiseLinearJudge) and judge.table is not None:
+            return Claims(self.task.problem.K, judge, CLAIMED * POLISH * self.task.tol)
+        return None
 
     def unchanged(self, l: int, folds: IntArray) -> None:
         """Enter folds whose solution is the full-data one."""
@@ -342,6 +358,7 @@ class Ledger:
         coef: FloatArray,
         intercept: FloatArray | None,
         within: float | None,
+        claimed: tuple[Claims, FloatArray] | None = None,
     ) -> NDArray[np.bool_]:
         """Leave-one-out folds where the full data has one solution: K c from its and what differs.
 
@@ -350,19 +367,28 @@ class Ledger:
         assert self._own is not None
         problem, own = self.task.problem, self._own[folds]
         n, block, first = problem.n, len(folds), int(ls[0])
-        base, columns = self.coef[first], self._buffer("columns", n, np.intp)
-        count = _residuals.touched_columns(coef, base, own, self._buffer("mark", n), columns)
-        touched, b = columns[:count], self._given(intercept)
+        judge, b = self._judge, self._given(intercept)
+        if claimed is None:
+            columns = self._buffer("columns", n, np.intp)
+            scratch = self._buffer("mark", n)
+            count = _residuals.touched_columns(coef, self.coef[first], own, scratch, columns)
+        else:
+            claims, values_of = claimed
+            claims.add(coef, values_of)
+            judge = claims.judge
         values, out = np.empty((len(ls), block)), np.empty((len(ls), block, 4))
         # A few folds at a time, so that their K c stay in the processor's cache.
         for start in range(0, block, CACHED_FOLDS):
             part = slice(start, start + CACHED_FOLDS)
             c, mine = coef[part], own[part]
-            h = self._nearby(first, c, mine, touched)
+            if claimed is None:
+                h = self._nearby(first, c, mine, columns[:count])
+            else:
+                h = values_of[part]
             for k, C in enumerate(self.task.grid.Cs[ls]):
                 Cs = np.full(len(c), C)
-                b_part = self._judge.intercepts(h, c, Cs, mine) if b is None else b[part]
-                out[k, part] = self._judge.figures(h, c, b_part, Cs, mine)
+                b_part = judge.intercepts(h, c, Cs, mine) if b is None else b[part]
+                out[k, part] = judge.figures(h, c, b_part, Cs, mine)
                 values[k, part] = h[np.arange(len(c)), mine] + b_part
         for k, l in enumerate(ls):
             self._decide(l, folds, values[k])

@@ -103,7 +103,8 @@ class PiecewiseLinearJudge:
     """The judge of one training set; see ``certificate.Judge``.
 
     ``weight`` is zero for rows that take no part; C_i = C weight_i.  ``table`` (hinge loss only) is
-    what ``vector.h`` says; other losses are judged by the NumPy twin.
+    what ``vector.h`` says; other losses are judged by the NumPy twin.  ``blurred`` (for the hinge)
+    is what every h may be off by besides rounding.
     """
 
     loss: PiecewiseLinear
@@ -113,6 +114,7 @@ class PiecewiseLinearJudge:
     table: FloatArray | None
     heaviest: float
     lightest: float
+    blurred: float = 0.0
 
     @classmethod
     def of(
@@ -175,7 +177,16 @@ class PiecewiseLinearJudge:
         if self.table is not None:
             scales = self.scale.widest, self.heaviest, self.lightest, tolerances.AT_BOUND
             _residuals.judge(
-                h, coef, intercept, C, self.table, own, *scales, self.fit_intercept, out
+                h,
+                coef,
+                intercept,
+                C,
+                self.table,
+                own,
+                *scales,
+                self.fit_intercept,
+                self.blurred,
+                out,
             )
             return out
         for k, box in enumerate(C[:, None] * row_weights(self.weight, len(C), own)):
