@@ -146,14 +146,14 @@ class FoldSolver:
         if claims is None:
             return None
         far = np.zeros(len(leaves), dtype=bool)
-        K, first, some = self.task.problem.K, self.merged.first, table.columns.members[0]
+        K, first = self.task.problem.K, self.merged.first
         for which in blocks(len(leaves), BLOCK):
             mine = leaves.part(which)
             coef, u, found = table.solutions_and_values(mine.sites, mine.taken, self.cancel)
             far[which] = found.failed
             mine, coef = mine.part(~found.failed), coef[~found.failed]
             apart, h = self.apart(coef, mine), u[~found.failed][:, first]
-            h += (apart @ K[some] - h[:, some])[:, None]  # without the intercept
+            h += (apart @ K[0] - h[:, 0])[:, None]  # without the intercept
             met = self._enter(place, mine, coef, apart, (claims, h))
             # What misses the mark with the allowance may meet it without.
             self._judge(place, mine.part(~met), coef[~met])

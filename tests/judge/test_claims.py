@@ -1,0 +1,102 @@
+"""Claimed values: what is right is taken, what is wrong is found out and worked out again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from _oracle import make_task, run
+from _problems import Small, mixture, rbf
+
+from exactcv.engine.fold_solver import FoldSolver
+from exactcv.engine.table import Table
+from exactcv.judge.claims import Claims
+from exactcv.judge.ledger import Ledger
+
+GRID = [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
+
+
+def many_free(n: int = 60, seed: int = 0) -> Small:
+    """Hardly any two rows are similar: nearly all are free, and for large C none is at a bound."""
+    small = mixture(n, seed=seed)
+    rng = np.random.default_rng(seed)
+    return Small(rbf(4.0 * rng.normal(size=(n, 12))), small.y, small.weight)
+
+
+def decisions(task: Any, monkeypatch: pytest.MonkeyPatch, claiming: bool = True) -> Any:
+    with monkeypatch.context() as patch:
+        if not claiming:
+            patch.setattr(Table, "covers", lambda self, rows: False)
+        return run(task)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("copies", [False, True])
+def test_claimed_values_equal_products(
+    fit_intercept: bool, copies: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = many_free()
+    if copies:
+        twice = np.concatenate([np.arange(60), np.arange(20)])
+        small = Small(small.K[np.ix_(twice, twice)], small.y[twice], small.weight[twice])
+    task = make_task(small, GRID, fit_intercept=fit_intercept)
+    held: list[bool] = []
+    hold = Claims.hold
+    monkeypatch.setattr(Claims, "hold", lambda self: held.append(hold(self)) or held[-1])
+    ours, products = decisions(task, monkeypatch), decisions(task, monkeypatch, claiming=False)
+    assert held and all(held)
+    assert ours.exact and products.exact
+    assert ours.ledger.decision == pytest.approx(products.ledger.decision, abs=1e-8)
+    assert (ours.ledger.wrong == products.ledger.wrong).all()
+
+
+def test_wrong_claims_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One value of one fold is off by a millionth; all is as if nothing had been claimed."""
+    task = make_task(many_free(), GRID)
+    expected = decisions(task, monkeypatch, claiming=False)
+    told = Table.solutions_and_values
+
+    def lie(self: Table, *given: Any) -> Any:
+        coef, u, found = told(self, *given)
+        u[len(u) // 2, -1] += 1e-6
+        return coef, u, found
+
+    monkeypatch.setattr(Table, "solutions_and_values", lie)
+    ours = run(task)
+    assert np.array_equal(ours.ledger.decision, expected.ledger.decision)
+    assert np.array_equal(ours.ledger.kkt, expected.ledger.kkt)
+    assert np.array_equal(ours.ledger.how, expected.ledger.how)
+
+
+def test_claims_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error is found wherever it is, however many claims there are."""
+    task = make_task(many_free(), [1.0])
+    rng, K = np.random.default_rng(0), task.problem.K
+    for where in range(0, 300, 37):
+        claims = Ledger(task).claims()
+        assert claims is not None
+        coef = rng.normal(size=(300, len(K)))
+        h = coef @ K
+        h[where, where % len(K)] += 1e-8
+        for part in (slice(0, 100), slice(100, 300)):
+            claims.add(coef[part], h[part])
+        assert not claims.hold()
+
+
+def test_what_holds_for_every_larger_C_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = make_task(many_free(), GRID)
+    entered: list[tuple[int, int]] = []
+    enter = FoldSolver._enter
+
+    def count(self: FoldSolver, place: Any, leaves: Any, *rest: Any) -> Any:
+        entered.append((place.l, len(leaves)))
+        return enter(self, place, leaves, *rest)
+
+    monkeypatch.setattr(FoldSolver, "_enter", count)
+    ours = run(task)
+    settled = [l for l in range(1, len(GRID)) if np.array_equal(*ours.ledger.coef[l - 1 : l + 1])]
+    assert settled
+    assert sum(n for l, n in entered if l in settled) == 0
+    theirs = run(task, "refit")
+    assert ours.exact and ours.ledger.decision == pytest.approx(theirs.ledger.decision, abs=1e-7)
