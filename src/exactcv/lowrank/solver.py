@@ -46,7 +46,7 @@ Result = TypeVar("Result")
 # Rounds after which a column gets more rows, and after which it is given up.
 MANY_ROUNDS, MOST_ROUNDS = 10, 30
 # The same where its small problem has all rows: the rounds then differ by rounding alone.
-ROUNDS_OF_ALL = 3
+ROUNDS_OF_ALL = 6
 # The next guess is expected to be this much nearer than the last step was long.
 CONTRACTION = 0.5
 # The grid is solved in waves: every eighth point, then every fourth, and so on.
