@@ -9,19 +9,21 @@ Kernels, with gamma as a number, the grid and the weights of the classes are set
 rows, as everywhere here: one kernel matrix serves all folds, inner and outer.  Lambdas keep their
 value in an outer fold as they do in any fold (``Grid.for_fold``).
 
-`tuned_without` is all that an outer fold costs, and the one place where a faster way, from the
-solutions on all rows, has to fit in.
+`tuned_without` is all that an outer fold costs.  Leave-one-out inside leave-one-out of two classes
+goes through all pairs of rows instead, once for all outer folds (``two_rows.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import LeaveOneOut
 
 from ..exceptions import InputError, Interrupted
 from ..judge.certificate import Certificate
@@ -38,6 +40,7 @@ from .one_vs_one import most_votes, votes_of
 from .run import KernelRows
 from .scoring import LeftOut, Scorer, fit_sigmoids, jackknife_se, shaped
 from .tuning import Searched, Tuned, Tuning, count_by_weight, error_and_se
+from .two_rows import TwoRows, suits
 
 __all__ = ["InnerSplits", "Nest", "check_classes", "check_groups", "nest", "tuned_without"]
 
@@ -104,13 +107,15 @@ def nest(task: Nest, workers: Workers) -> NestedResult:
     task = replace(task, tuning=_settled(task.tuning))
     _check_tests(task)
     matrices = _Matrices(task.tuning)
+    pairs = _pairs(task, matrices)
     done: list[_Outer] = []
     try:
         with job(task.tuning.show_progress, len(task.outer)) as progress:
             for fold in range(len(task.outer)):
                 with workers.followed(progress):
-                    workers.watch.say(f"outer fold {fold + 1}")
-                    done.append(_one(task, fold, matrices, workers))
+                    if pairs is None:
+                        workers.watch.say(f"outer fold {fold + 1}")
+                    done.append(_one(task, fold, matrices, pairs, workers))
     except KeyboardInterrupt as stop:
         partial = _gather(task, done, perf_counter() - start) if done else None
         raise Interrupted(
@@ -208,8 +213,20 @@ class _Matrices:
         return lambda kernel, workers: self.whole(kernel, workers).part(rows)
 
 
+def _pairs(task: Nest, matrices: _Matrices) -> TwoRows | None:
+    """What goes through pairs of rows, if that can be done here."""
+    if not (task.inner.cv is None or isinstance(task.inner.cv, (str, LeaveOneOut))):
+        return None  # other splitters may do as they like
+    if not task.outer.every_row_alone:
+        return None
+    inner = task.inner.among(task.tuning, _outside(task.outer, 0), 0)
+    if not suits(task.tuning, task.outer, inner):
+        return None
+    return TwoRows(task.tuning, matrices.whole)
+
+
 def tuned_without(
-    task: Nest, fold: int, matrices: _Matrices, workers: Workers
+    task: Nest, fold: int, matrices: _Matrices, pairs: TwoRows | None, workers: Workers
 ) -> tuple[Searched, Tuned]:
     """The grid cross-validated on the rows outside an outer fold, and the point chosen there."""
     tuning, outer = task.tuning, task.outer
@@ -232,6 +249,7 @@ def tuned_without(
         keep_decision=False,
         show_progress=False,
         rows_of=matrices.among(train),
+        curve_of=None if pairs is None else partial(pairs.curve, fold),
     )
     searched = inner.search(workers)
     return searched, searched.tuning.choose(searched.curves, workers)
@@ -243,19 +261,25 @@ def _outside(outer: Folds, fold: int) -> IntArray:
     return np.flatnonzero(inside)
 
 
-def _one(task: Nest, fold: int, matrices: _Matrices, workers: Workers) -> _Outer:
+def _one(
+    task: Nest, fold: int, matrices: _Matrices, pairs: TwoRows | None, workers: Workers
+) -> _Outer:
     """Tune without the fold, and predict it."""
     tuning, test = task.tuning, task.outer.test[fold]
-    searched, tuned = tuned_without(task, fold, matrices, workers)
+    searched, tuned = tuned_without(task, fold, matrices, pairs, workers)
     if np.isnan(tuned.score).all():
         raise InputError(
             f"scoring={tuning.scorer.name!r} is NaN at every grid point outside outer fold {fold}"
         )
     chosen, l = tuned.chosen, tuned.point
-    K = matrices.whole(chosen.kernel, workers).K[np.ix_(test, _outside(task.outer, fold))]
-    decision = np.column_stack(
-        [K[:, fit.rows] @ fit.coef[l] + fit.intercept[l] for fit in chosen.fits]
-    )
+    if pairs is not None and not chosen.fits:
+        C = float(searched.tuning.grid.Cs[l])
+        decision = np.array([[pairs.value(fold, chosen.kernel, C)]])
+    else:
+        K = matrices.whole(chosen.kernel, workers).K[np.ix_(test, _outside(task.outer, fold))]
+        decision = np.column_stack(
+            [K[:, fit.rows] @ fit.coef[l] + fit.intercept[l] for fit in chosen.fits]
+        )
     labels = _labels(decision, tuning.codes[test], len(tuning.classes))
     score = np.nan
     if _fold_by_fold(tuning.scorer):
