@@ -162,9 +162,7 @@ class TwoRows:
         signs = np.where(tuning.codes == 1, 1.0, -1.0)
         plan = replace(tuning.plan, want_decision=True)
         task = plan.task(rows, signs, tuning.weight, leave_one_out_folds(n), grid)
-        tables = {
-            name: np.zeros((len(grid), n)) for name in ("error", "se", "score", "kkt", "gap")
-        }
+        tables = {name: np.zeros((len(grid), n)) for name in ("error", "se", "score", "kkt", "gap")}
         n_errors = np.zeros((len(grid), n), dtype=np.intp)
         counts = np.zeros((len(grid), n, len(HOW) - 1), dtype=np.intp)
 

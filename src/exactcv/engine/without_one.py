@@ -6,8 +6,8 @@ Let (f, b) be the solution without row i, u = f + b, and c its coefficients.
    so does b if some coefficient is strictly inside its box.  The label of row j is right, and that
    of i is the one of plain leave-one-out.
 2. *Wrong stays wrong.*  A row moves away from its own side when it is left out (``bounds.py``).
-3. *Right stays right* if y_j u_j > |c_j| max_i ||phi_i - phi_j||^2, and the rows at a knot have room
-   to take up c_j, so that the intercept need not walk (``bounds.py`` once more).
+3. *Right stays right* if y_j u_j > |c_j| max_i ||phi_i - phi_j||^2, and the rows at a knot have
+   room to take up c_j, so that the intercept need not walk (``bounds.py`` once more).
 
 Each with a margin for what (f, b) may be off by its certificate.
 """
