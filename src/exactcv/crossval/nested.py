@@ -29,7 +29,7 @@ from ..exceptions import InputError, Interrupted
 from ..judge.certificate import Certificate
 from ..problem import inputs
 from ..problem.folds import Folds, folds_among
-from ..problem.intervals import effective_count, wilson
+from ..problem.intervals import effective_count, resampled_count, wilson
 from ..problem.kernels import Kernel, gamma_value
 from ..runtime.progress import job
 from ..runtime.threads import Workers
@@ -336,7 +336,8 @@ def _gather(task: Nest, done: list[_Outer], seconds: float) -> NestedResult:
     wrong = labels != tuning.codes[rows]
     error, se = (float(figure[0]) for figure in error_and_se(wrong[None], outer.offsets, weight))
     tested = tuning.sample_weight[np.unique(rows)]
-    low, high = wilson(error, effective_count(tested))
+    trained = np.mean([outer.n - len(out) for out in outer.left_out])
+    low, high = wilson(error, resampled_count(effective_count(tested), float(trained)))
     inner_scores = np.array([one.inner_score for one in done])
     score, score_se = 1.0 - error, se
     if tuning.scorer.call is not None:

@@ -30,8 +30,8 @@ class NestedResult:
     error, se : float
         The share of wrong tests (by sample weight), and its standard error over outer folds.
     interval : (float, float)
-        The 95 percent interval of ``error``, Wilson's, over the rows tested.  It covers the chance
-        of which rows were tested, not that of which were trained on.
+        The 95 percent interval of ``error``, for the model that is tuned on all rows: Wilson's,
+        with as many tests as those of overlapping training sets are worth (Nadeau and Bengio 2003).
     score, score_se : float
         The score that was asked for; accuracy if none was.  A scorer of labels judges the labels of
         all outer folds together; one of values or probabilities each outer fold, of which this is
@@ -116,7 +116,7 @@ class NestedResult:
             (
                 "error",
                 f"{self.error:.4f} after tuning ({wrong}; 95% interval {low:.4f} to {high:.4f}, "
-                "for the rows tested; another training set would add to it)",
+                "for the model that is tuned on all rows)",
             )
         ]
         if self.scoring != "accuracy":

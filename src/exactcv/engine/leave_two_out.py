@@ -128,6 +128,10 @@ class LeaveTwoOut:
         self._kept.coef = coef
         self.single.at(np.array([l]), [point])
         self._kept.coef = None
+        # Of a row that is like another, the ledger was told no more than that.
+        for twin, other in zip(*self.single._twins, strict=True):
+            coef[twin] = coef[other]
+            coef[twin, [twin, other]] = coef[other, [other, twin]]
         return coef
 
     def _see(self, _: Ledger, folds: IntArray, coef: FloatArray) -> None:

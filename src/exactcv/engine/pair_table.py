@@ -88,6 +88,13 @@ class PairTable:
         Solutions without one row each, whose changes are expected.
     gone : int
         A row that takes no part in ``full``, but may be in a pair; -1 for none.
+
+    Attributes
+    ----------
+    matrix : (a, a)
+        Column i of the table (``_core/_base.pyx``) as row i.
+    rows : (a,)
+        Which rows those are; first those at a knot.
     """
 
     def __init__(self, full: FullSolution, span: Span, single: FloatArray, gone: int = -1):
@@ -106,6 +113,7 @@ class PairTable:
         T[k:, :k] = -columns.free[:, k:].T
         T[k:, k:] = problem.K[np.ix_(columns.others, columns.others)]
         T[k:, k:] -= columns.tail[:, None] + columns.free[:, k:].T @ columns.border.T
+        self.matrix = T
         self._loop = LeaveSeveral(
             T, k, self.table.u[rows], base.coef[rows], base.state[rows],
             problem.loss.knots[rows], base.levels[rows], self.table.tol,
@@ -159,6 +167,8 @@ class PairTable:
     ) -> tuple[BoolArray, FloatArray]:
         """Which solutions are all at levels, and how far b then is from its interval's middle."""
         base = self.table.base
+        if not base.problem.fit_intercept:
+            return np.zeros(len(pairs), dtype=bool), np.zeros(len(pairs))
         size = np.abs(base.coef)
         box = (base.levels[:, 0] - base.levels[:, -1])[base.state >= 0]
         # As in ``intercept.doubt``: what rounding may do to the sum of the coefficients.
