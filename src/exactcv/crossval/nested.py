@@ -101,29 +101,64 @@ def nest(task: Nest, workers: Workers) -> NestedResult:
     """Tune without every outer fold, and predict it.
 
     Ctrl-C becomes ``Interrupted``; its ``partial`` is the result over the outer folds that are
-    complete, None if there are none.
+    complete (leave-one-out inside leave-one-out: over all of them, with the gammas that are
+    complete), None if there are none.
     """
     start = perf_counter()
     task = replace(task, tuning=_settled(task.tuning))
+    n_kernels = len(task.tuning.kernels)
     _check_tests(task)
     matrices = _Matrices(task.tuning)
     pairs = _pairs(task, matrices)
+    if pairs is None:
+        return _gather(task, _fold_by_fold(task, matrices, workers, start), perf_counter() - start)
+    task = _through_pairs(task, pairs, workers)
+    # An outer fold is but a look at the pairs now.  Workers that were told to stop do no more.
+    with Workers(workers.n_threads) as fresh:
+        done = [_one(task, fold, matrices, pairs, fresh) for fold in range(len(task.outer))]
+    result = _gather(task, done, perf_counter() - start)
+    if len(task.tuning.kernels) < n_kernels:
+        raise Interrupted(
+            f"interrupted with {len(task.tuning.kernels)} of {n_kernels} gammas complete; the "
+            "result over these is the `partial` of this exception",
+            result,
+        )
+    return result
+
+
+def _fold_by_fold(task: Nest, matrices: _Matrices, workers: Workers, start: float) -> list[_Outer]:
+    """One outer fold after the other."""
     done: list[_Outer] = []
     try:
         with job(task.tuning.show_progress, len(task.outer)) as progress:
             for fold in range(len(task.outer)):
                 with workers.followed(progress):
-                    if pairs is None:
-                        workers.watch.say(f"outer fold {fold + 1}")
-                    done.append(_one(task, fold, matrices, pairs, workers))
+                    workers.watch.say(f"outer fold {fold + 1}")
+                    done.append(_one(task, fold, matrices, None, workers))
     except KeyboardInterrupt as stop:
-        partial = _gather(task, done, perf_counter() - start) if done else None
         raise Interrupted(
             f"interrupted with {len(done)} of {len(task.outer)} outer folds complete; what they "
             "say is the `partial` of this exception",
-            partial,
+            _gather(task, done, perf_counter() - start) if done else None,
         ) from stop
-    return _gather(task, done, perf_counter() - start)
+    return done
+
+
+def _through_pairs(task: Nest, pairs: TwoRows, workers: Workers) -> Nest:
+    """Go through all pairs of rows with every kernel; Ctrl-C leaves those that are complete."""
+    tuning, done = task.tuning, 0
+    try:
+        with job(tuning.show_progress, len(tuning.kernels)) as progress:
+            for kernel in tuning.kernels:
+                with workers.followed(progress):
+                    pairs.get(kernel, tuning.grid, workers)
+                done += 1
+    except KeyboardInterrupt as stop:
+        if not done:
+            raise Interrupted("interrupted before the first gamma was complete") from stop
+        grid = replace(tuning.grid, grown=None)  # what is there has to do
+        return replace(task, tuning=replace(tuning, kernels=tuning.kernels[:done], grid=grid))
+    return task
 
 
 # ---- checks ------------------------------------------------------------------------------------
@@ -163,7 +198,7 @@ def check_classes(outer: Folds, codes: IntArray, classes: NDArray[Any]) -> None:
 def _check_tests(task: Nest) -> None:
     """Refuse outer folds that lack a class where the scorer needs all of them."""
     tuning, outer = task.tuning, task.outer
-    if not _fold_by_fold(tuning.scorer) or not hasattr(tuning.scorer.call, "_response_method"):
+    if not _each_fold_scored(tuning.scorer) or not hasattr(tuning.scorer.call, "_response_method"):
         return
     for fold, test in enumerate(outer.test):
         absent = np.setdiff1d(np.arange(len(tuning.classes)), tuning.codes[test])
@@ -177,7 +212,7 @@ def _check_tests(task: Nest) -> None:
             )
 
 
-def _fold_by_fold(scorer: Scorer) -> bool:
+def _each_fold_scored(scorer: Scorer) -> bool:
     """Is the scorer asked once an outer fold?  Labels of all folds can be put together."""
     return not scorer.labels_only
 
@@ -282,7 +317,7 @@ def _one(
         )
     labels = _labels(decision, tuning.codes[test], len(tuning.classes))
     score = np.nan
-    if _fold_by_fold(tuning.scorer):
+    if _each_fold_scored(tuning.scorer):
         score = _score(task, searched.tuning, tuned, test, labels, decision)
     grid = searched.tuning.grid
     return _Outer(
@@ -377,7 +412,7 @@ def _scores(
     tuning: Tuning, outer: Folds, labels: IntArray, decision: FloatArray, done: list[_Outer]
 ) -> tuple[float, float]:
     """The score and its standard error: the mean over outer folds, or of all labels together."""
-    if _fold_by_fold(tuning.scorer):
+    if _each_fold_scored(tuning.scorer):
         found = np.array([one.score for one in done])
         se = float(found.std(ddof=1) / np.sqrt(len(found))) if len(found) > 1 else np.nan
         return float(found.mean()), se
