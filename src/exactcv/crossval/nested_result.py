@@ -31,7 +31,8 @@ class NestedResult:
         The share of wrong tests (by sample weight), and its standard error over outer folds.
     interval : (float, float)
         The 95 percent interval of ``error``, for the model that is tuned on all rows: Wilson's,
-        with as many tests as those of overlapping training sets are worth (Nadeau and Bengio 2003).
+        with fewer tests, as the models of overlapping training sets share much (after Nadeau and
+        Bengio 2003).
     score, score_se : float
         The score that was asked for; accuracy if none was.  A scorer of labels judges the labels of
         all outer folds together; one of values or probabilities each outer fold, of which this is

@@ -9,10 +9,12 @@ Unlike p +- z se it stays within [0, 1], and no error among n tests does not mak
 interval of 0 of n is [0, z^2 / (n + z^2)].
 
 That is for tests of one fixed model.  The tests of a cross-validation belong to models that share
-most of their training rows, and the error in question is that of yet another training set.  Nadeau
-and Bengio (Machine Learning 52, 2003) give the variance of a mean over folds as (1 / F + t / m) S^2
-in place of S^2 / F, with t rows tested and m trained on in a fold: with n = F t tests, as if there
-were only n / (1 + n / m) of them.
+most of their training rows, and the error in question is that of yet another model.  Nadeau and
+Bengio (Machine Learning 52, 2003) give the variance of a mean over folds as (1 / F + t / m) S^2 in
+place of S^2 / F, with t rows tested and m trained on in a fold: of n = F t tests, p (1 - p) (1 / n +
+1 / m).  That is for another training set.  The error of the model that is trained on these very rows
+goes along with the estimate, so that half of the second term is charged: as if there were
+n / (1 + n / (2 m)) tests.  What this covers is measured (benchmarks/results/honest_error.md).
 """
 
 from __future__ import annotations
@@ -67,13 +69,13 @@ def effective_count(weight: FloatArray) -> float:
 
 
 def resampled_count(tests: float, train: float) -> float:
-    """How many independent tests those of a cross-validation are worth (Nadeau and Bengio).
+    """How many independent tests those of a cross-validation are worth; see above.
 
     ``train`` is the (mean) number of rows that a fold trains on.
 
     Examples
     --------
-    >>> round(resampled_count(100.0, 90.0), 1)
-    47.4
+    >>> round(resampled_count(100.0, 80.0), 1)
+    61.5
     """
-    return tests / (1.0 + tests / train)
+    return tests / (1.0 + tests / (2.0 * train))
