@@ -24,8 +24,8 @@ from ..problem.problem import Task
 from ..runtime.threads import Workers
 from ..tolerances import TIE
 from ..types import FloatArray, IntArray
+from .all_pairs import MOST_ROWS, each_point
 from .run import run
-from .two_rows import MOST_ROWS, each_point
 
 __all__ = ["Played", "Tally", "pair_folds", "pair_values", "play"]
 

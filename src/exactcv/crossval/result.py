@@ -28,6 +28,7 @@ from ..types import (
     ScorerLike,
     Seed,
     Select,
+    Vector,
 )
 from .overviews import with_correction
 from .run import Ran
@@ -189,6 +190,7 @@ class CVResult(Presented):
         scoring: ScorerLike | None = None,
         *,
         select: Select = "min",
+        groups: Vector | None = None,
     ) -> Corrected:
         """The error after tuning: the least error of the grid without what the choice has gained.
 
@@ -208,6 +210,8 @@ class CVResult(Presented):
             second; others are called ``n_bootstrap`` times for each grid point.
         select : {"min", "1se"}
             The rule whose choice is judged: ``best`` or ``one_se``.
+        groups : array-like of shape (n,), optional
+            Rows of a group are drawn together; give them if the folds kept them together.
 
         Returns
         -------
@@ -225,7 +229,7 @@ class CVResult(Presented):
         """
         from .corrected import correct_result
 
-        return correct_result(self, n_bootstrap, random_state, scoring, select)
+        return correct_result(self, n_bootstrap, random_state, scoring, select, groups)
 
     @cached_property
     def _corrected_once(self) -> Corrected:

@@ -25,6 +25,7 @@ from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .growth import edge
 from .one_vs_one import ManyClasses, PairFit, PairResults, cross_validate_pairs
+from .pair_wins import play
 from .result import spread_of, standard_error
 from .run import KernelRows, Plan
 from .scoring import LeftOut, Scorer, chance_score, jackknife_se
@@ -195,7 +196,9 @@ class Tuning:
         tested = self.sample_weight[self.folds.pair_rows]
         error, se = error_and_se(found.wrong, self.folds.offsets, tested)
         score = 1.0 - error
-        if self.scorer.call is not None:
+        if self.scorer.pairs:
+            score = self._pair_score(rows, workers)
+        elif self.scorer.call is not None:
             tests = self._tested_rows(), self._tested_arguments()
             left_out = (self._left_out(found, l) for l in range(len(self.grid)))
             score = np.array([one.score_with(self.scorer, *tests) for one in left_out])
@@ -234,6 +237,12 @@ class Tuning:
         return None if self.kernels[0].name == "precomputed" else self.X
 
     # ---- scores -------------------------------------------------------------------------------
+
+    def _pair_score(self, rows: KernelRows, workers: Workers) -> FloatArray:
+        """The leave-pair-out AUC along the grid."""
+        signs = np.where(self.codes == 1, 1.0, -1.0)
+        task = self.plan.task(rows, signs, self.weight, self.folds, self.grid)
+        return play(task, self.plan.method, False, workers).tally.auc
 
     def _left_out(self, found: PairResults, l: int) -> LeftOut:
         rows = self.folds.pair_rows

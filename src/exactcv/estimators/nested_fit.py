@@ -36,6 +36,11 @@ def nested_of(
     if _pairs(cv):
         model.cv = list(cv)  # read once here and once an outer fold
     scorer, plan = model._check_settings()
+    if scorer.pairs:
+        raise UnsupportedError(
+            f"scoring={scorer.name!r} compares two rows that are left out together, which an outer "
+            "fold does not; use scoring='roc_auc' with stratified outer folds (outer=5)"
+        )
     X, y = model._read_rows(X, y)
     n = X.shape[0]
     weight = inputs.read_sample_weight(sample_weight, n)

@@ -11,10 +11,11 @@ interval of 0 of n is [0, z^2 / (n + z^2)].
 That is for tests of one fixed model.  The tests of a cross-validation belong to models that share
 most of their training rows, and the error in question is that of yet another model.  Nadeau and
 Bengio (Machine Learning 52, 2003) give the variance of a mean over folds as (1 / F + t / m) S^2 in
-place of S^2 / F, with t rows tested and m trained on in a fold: of n = F t tests, p (1 - p) (1 / n +
-1 / m).  That is for another training set.  The error of the model that is trained on these very rows
-goes along with the estimate, so that half of the second term is charged: as if there were
-n / (1 + n / (2 m)) tests.  What this covers is measured (benchmarks/results/honest_error.md).
+place of S^2 / F, with t rows tested and m trained on in a fold; of n = F t tests that is
+p (1 - p) (1 / n + 1 / m), for another training set.  The error of the model that is trained on
+these very rows goes along with the estimate, so that half of the second term is charged: as if
+there were n / (1 + n / (2 m)) tests.  What this covers is measured
+(benchmarks/results/honest_error.md).
 """
 
 from __future__ import annotations
