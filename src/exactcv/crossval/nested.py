@@ -35,6 +35,7 @@ from ..runtime.progress import job
 from ..runtime.threads import Workers
 from ..tolerances import TIE
 from ..types import FloatArray, IntArray
+from .nested_parts import Outer, Parts
 from .nested_result import NestedResult
 from .one_vs_one import most_votes, votes_of
 from .run import KernelRows
@@ -80,21 +81,7 @@ class Nest:
     tuning: Tuning
     outer: Folds
     inner: InnerSplits
-
-
-@dataclass(frozen=True)
-class _Outer:
-    """What came of one outer fold."""
-
-    C: float
-    gamma: float
-    inner_score: float
-    labels: IntArray  # (t,)
-    decision: FloatArray  # (t, P)
-    score: float  # NaN if the scorer is not asked fold by fold
-    certificate: Certificate
-    stats: dict[str, int]
-    grid: tuple[FloatArray, FloatArray]
+    store: Parts | None = None  # where finished parts are kept, to go on from there
 
 
 def nest(task: Nest, workers: Workers) -> NestedResult:
@@ -126,15 +113,15 @@ def nest(task: Nest, workers: Workers) -> NestedResult:
     return result
 
 
-def _fold_by_fold(task: Nest, matrices: _Matrices, workers: Workers, start: float) -> list[_Outer]:
+def _fold_by_fold(task: Nest, matrices: _Matrices, workers: Workers, start: float) -> list[Outer]:
     """One outer fold after the other."""
-    done: list[_Outer] = []
+    done: list[Outer] = []
     try:
         with job(task.tuning.show_progress, len(task.outer)) as progress:
             for fold in range(len(task.outer)):
                 with workers.followed(progress):
                     workers.watch.say(f"outer fold {fold + 1}")
-                    done.append(_one(task, fold, matrices, None, workers))
+                    done.append(_kept(task, fold, matrices, workers))
     except KeyboardInterrupt as stop:
         raise Interrupted(
             f"interrupted with {len(done)} of {len(task.outer)} outer folds complete; what they "
@@ -142,6 +129,18 @@ def _fold_by_fold(task: Nest, matrices: _Matrices, workers: Workers, start: floa
             _gather(task, done, perf_counter() - start) if done else None,
         ) from stop
     return done
+
+
+def _kept(task: Nest, fold: int, matrices: _Matrices, workers: Workers) -> Outer:
+    """One outer fold from the store if it is there; else it is computed and put there."""
+    name = f"outer-{fold + 1:05d}"
+    found = None if task.store is None else task.store.load(name)
+    if found is not None:
+        return Outer.of_tree(found)
+    one = _one(task, fold, matrices, None, workers)
+    if task.store is not None:
+        task.store.save(name, one.tree())
+    return one
 
 
 def _through_pairs(task: Nest, pairs: TwoRows, workers: Workers) -> Nest:
@@ -257,7 +256,7 @@ def _pairs(task: Nest, matrices: _Matrices) -> TwoRows | None:
     inner = task.inner.among(task.tuning, _outside(task.outer, 0), 0)
     if not suits(task.tuning, task.outer, inner):
         return None
-    return TwoRows(task.tuning, matrices.whole)
+    return TwoRows(task.tuning, matrices.whole, task.store)
 
 
 def tuned_without(
@@ -298,7 +297,7 @@ def _outside(outer: Folds, fold: int) -> IntArray:
 
 def _one(
     task: Nest, fold: int, matrices: _Matrices, pairs: TwoRows | None, workers: Workers
-) -> _Outer:
+) -> Outer:
     """Tune without the fold, and predict it."""
     tuning, test = task.tuning, task.outer.test[fold]
     searched, tuned = tuned_without(task, fold, matrices, pairs, workers)
@@ -320,7 +319,7 @@ def _one(
     if _each_fold_scored(tuning.scorer):
         score = _score(task, searched.tuning, tuned, test, labels, decision)
     grid = searched.tuning.grid
-    return _Outer(
+    return Outer(
         C=float(tuning.grid.Cs[l]) if tuning.grid.scale_with_fold else float(grid.Cs[l]),
         gamma=np.nan if chosen.gamma is None else chosen.gamma,
         inner_score=float(tuned.score[tuned.kernel, l]),
@@ -363,7 +362,7 @@ def _score(
 # ---- all of them -------------------------------------------------------------------------------
 
 
-def _gather(task: Nest, done: list[_Outer], seconds: float) -> NestedResult:
+def _gather(task: Nest, done: list[Outer], seconds: float) -> NestedResult:
     tuning, outer = task.tuning, task.outer.part(np.arange(len(done)))
     rows, weight = outer.pair_rows, tuning.sample_weight[outer.pair_rows]
     labels = np.concatenate([one.labels for one in done])
@@ -409,7 +408,7 @@ def _name(scorer: Scorer) -> str:
 
 
 def _scores(
-    tuning: Tuning, outer: Folds, labels: IntArray, decision: FloatArray, done: list[_Outer]
+    tuning: Tuning, outer: Folds, labels: IntArray, decision: FloatArray, done: list[Outer]
 ) -> tuple[float, float]:
     """The score and its standard error: the mean over outer folds, or of all labels together."""
     if _each_fold_scored(tuning.scorer):
@@ -426,7 +425,7 @@ def _scores(
     return score, jackknife_se(everyone, tuning.scorer, tuning.shown[rows], arguments, folds)
 
 
-def _worst(done: list[_Outer]) -> Certificate:
+def _worst(done: list[Outer]) -> Certificate:
     """The worst of all grid points and inner folds, outer fold by outer fold."""
     found = [one.certificate for one in done]
     return Certificate(
@@ -440,6 +439,6 @@ def _worst(done: list[_Outer]) -> Certificate:
     )
 
 
-def _added(done: list[_Outer]) -> dict[str, int]:
+def _added(done: list[Outer]) -> dict[str, int]:
     names = dict.fromkeys(name for one in done for name in one.stats)
     return {name: sum(one.stats.get(name, 0) for one in done) for name in names}

@@ -23,6 +23,7 @@ from ..problem.kernels import Kernel
 from ..runtime.threads import Workers
 from ..types import BoolArray, FloatArray, IntArray
 from .all_pairs import MOST_ROWS, each_point
+from .nested_parts import Parts
 from .run import KernelRows
 from .scoring import LeftOut
 from .tuning import Curve, Tuning, error_and_se
@@ -63,6 +64,9 @@ class _Found:
     counts: IntArray  # (n, 4)
 
 
+_TABLES = ("error", "se", "n_errors", "score", "kkt", "gap", "value", "at_bound", "counts")
+
+
 class TwoRows:
     """Inner curves without each outer row.
 
@@ -72,10 +76,17 @@ class TwoRows:
         Of all rows, with gamma as numbers.
     rows_of : callable
         Gives the kernel matrix of all rows.
+    store : Parts or None
+        Where finished kernels are kept.
     """
 
-    def __init__(self, tuning: Tuning, rows_of: Callable[[Kernel, Workers], KernelRows]):
-        self.tuning, self.rows_of = tuning, rows_of
+    def __init__(
+        self,
+        tuning: Tuning,
+        rows_of: Callable[[Kernel, Workers], KernelRows],
+        store: Parts | None = None,
+    ):
+        self.tuning, self.rows_of, self.store = tuning, rows_of, store
         self._found: dict[tuple[Kernel, bytes], _Found | None] = {}
 
     def curve(self, row: int, kernel: Kernel, grid: Grid, workers: Workers) -> Curve | None:
@@ -115,8 +126,21 @@ class TwoRows:
         key = kernel, grid.Cs.tobytes()
         if key not in self._found:
             rows = self.rows_of(kernel, workers)
-            self._found[key] = self._through(rows, grid, workers) if rows.psd else None
+            self._found[key] = self._kept(rows, grid, workers) if rows.psd else None
         return self._found[key]
+
+    def _kept(self, rows: KernelRows, grid: Grid, workers: Workers) -> _Found:
+        """From the store if it is there; else it is computed and put there."""
+        name = f"pairs-{len(self._found) + 1:03d}"
+        tree = None if self.store is None else self.store.load(name)
+        if tree is not None and np.array_equal(tree["Cs"], grid.Cs):
+            tables = {name: tree[name] for name in _TABLES}
+            return _Found(kernel=rows.kernel, gamma=rows.gamma, **tables)
+        found = self._through(rows, grid, workers)
+        if self.store is not None:
+            tables = {name: getattr(found, name) for name in _TABLES}
+            self.store.save(name, {"Cs": grid.Cs, **tables})
+        return found
 
     def _through(self, rows: KernelRows, grid: Grid, workers: Workers) -> _Found:
         tuning, n = self.tuning, len(self.tuning.codes)
