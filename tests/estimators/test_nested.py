@@ -293,3 +293,12 @@ def test_the_table_of_all_pairs_is_never_held() -> None:
 
     peak(2)  # what is loaded on first use
     assert peak(16) - peak(4) < 12 * 120 * 120 * 4  # bytes: half of that table of numbers
+
+
+def test_an_error_beyond_one_half_is_explained() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(14, 2)), np.arange(14) % 2
+    found = nested_cross_validate(X, y, Cs=[1e-3], gammas=0.5)  # all coefficients at their bounds
+    assert found.error == 1.0
+    assert "the commoner class is predicted" in " ".join(found.summary().split())
+    assert "commoner" not in nested_cross_validate(*noise(14, shift=4.0), Cs=[1.0]).summary()

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["NestedResult"]
 
+BEYOND = (
+    "an error above 0.5 can be true: leaving rows of a class out makes it rarer among the rest, "
+    "and where there is little to learn, or C is small, the commoner class is predicted"
+)
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class NestedResult:
@@ -120,6 +125,8 @@ class NestedResult:
                 "for the model that is tuned on all rows)",
             )
         ]
+        if self.error > 0.5 and len(self.classes) == 2:
+            parts.append(("beyond 1/2", BEYOND))
         if self.scoring != "accuracy":
             se = "" if np.isnan(self.score_se) else f" (standard error {self.score_se:.4f})"
             parts.append(("score", f"{self.scoring} {self.score:.4f} after tuning{se}"))
