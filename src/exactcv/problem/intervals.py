@@ -13,9 +13,9 @@ most of their training rows, and the error in question is that of yet another mo
 Bengio (Machine Learning 52, 2003) give the variance of a mean over folds as (1 / F + t / m) S^2 in
 place of S^2 / F, with t rows tested and m trained on in a fold; of n = F t tests that is
 p (1 - p) (1 / n + 1 / m), for another training set.  The error of the model that is trained on
-these very rows goes along with the estimate, so that half of the second term is charged: as if
-there were n / (1 + n / (2 m)) tests.  What this covers is measured
-(benchmarks/results/honest_error.md).
+these very rows goes along with the estimate, and the whole of the second term is too much.  Half of
+it is charged, as if there were n / (1 + n / (2 m)) tests: a choice made by looking at simulations,
+not derived; benchmarks/results/honest_error.md has what it covers, also on sets drawn afterwards.
 """
 
 from __future__ import annotations
