@@ -134,7 +134,7 @@ class LeaveTwoOut:
             coef[twin, [twin, other]] = coef[other, [other, twin]]
         return coef
 
-    def _see(self, _: Ledger, folds: IntArray, coef: FloatArray) -> None:
+    def _see(self, ledger: Ledger, folds: IntArray, coef: FloatArray) -> None:
         """Keep the solutions without one row."""
         if getattr(self._kept, "coef", None) is not None:
             self._kept.coef[folds] = coef
