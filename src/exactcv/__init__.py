@@ -24,6 +24,7 @@ __version__ = _version("exactcv")
 
 __all__ = [
     "SVCCV",
+    "CVInterval",
     "CVResult",
     "ClusterError",
     "Corrected",
@@ -51,6 +52,7 @@ __all__ = [
     "cross_val_predict",
     "cross_val_score",
     "cross_validate",
+    "cv_interval",
     "datasets",
     "leave_pair_out",
     "load_model",
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from .algorithms import methods
     from .crossval.corrected import Corrected
     from .crossval.cross_validate import cross_validate
+    from .crossval.cv_interval import CVInterval, cv_interval
     from .crossval.leave_pair_out import leave_pair_out
     from .crossval.nested_result import NestedResult
     from .crossval.pair_result import PairResult
@@ -95,6 +98,8 @@ _LAZY = {
     "RocDisplay": "report.plots",
     "SVCCV": "estimators.svc_cv",
     "SmoothSVC": "estimators.smooth_svc",
+    "CVInterval": "crossval.cv_interval",
+    "cv_interval": "crossval.cv_interval",
     "leave_pair_out": "crossval.leave_pair_out",
     "load_model": "storage.model_file",
     "save_model": "storage.model_file",

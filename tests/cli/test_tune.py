@@ -15,6 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 import exactcv
 from exactcv.cli import main as cli
+from exactcv.crossval import nested
+from exactcv.crossval.two_rows import TwoRows
 
 
 @pytest.fixture
@@ -56,16 +58,47 @@ def test_nested_gives_the_error_after_tuning(
     X = StandardScaler().fit_transform(X)
     middle = exactcv.SVCCV(Cs=[1.0]).fit(X, y).gamma_
     model = exactcv.SVCCV(Cs=[0.1, 1.0, 10.0], gamma=[0.25 * middle, middle])
-    nested = model.nested_score(X, y, outer=4)
+    expected = model.nested_score(X, y, outer=4)
     assert "Nested cross-validation: 4 outer folds, 6 grid points" in printed
-    assert f"{nested.error:.4f} after tuning" in printed
+    assert f"{expected.error:.4f} after tuning" in printed
     assert "for a paper:" in printed
     found = json.loads((out / "run.json").read_text())["result"]
-    assert found["nested"]["error"] == nested.error
+    assert found["nested"]["error"] == expected.error
     assert sum(one["times"] for one in found["nested"]["chosen"]) == 4
     low, high = model.fit(X, y).corrected_score_.error_interval
     assert found["corrected"][1:] == pytest.approx([low, high])
     assert "--nested 4" in (out / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("outer", "place"), [("4", "_one"), ("loo", "TwoRows._through")])
+def test_nested_goes_on_where_it_was_stopped(
+    outer: str, place: str, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    command = ("tune", table, "--target", "y", "--nested", outer, *QUICK)
+    assert run(*command, "--out", tmp_path / "whole") == 0
+    owner: Any = nested if place == "_one" else TwoRows
+    name, calls = place.rpartition(".")[2], []
+    real = getattr(owner, name)
+
+    def stopping(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(owner, name, stopping)
+    out = tmp_path / "out"
+    assert run(*command, "--out", out) != 0
+    assert "1 finished part(s) of the nested" in capsys.readouterr().err
+    assert run(*command, "--out", out) == 0
+    assert "going on with 1 finished part(s)" in capsys.readouterr().out
+    assert len(calls) == (5 if outer == "4" else 3)  # the first was not computed again
+    found, whole = (
+        json.loads((folder / "run.json").read_text())["result"]["nested"]
+        for folder in (out, tmp_path / "whole")
+    )
+    assert found == whole
 
 
 # ---- the main road -------------------------------------------------------------------------------

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.metrics import get_scorer, make_scorer, roc_auc_score
-from sklearn.model_selection import RepeatedStratifiedKFold
+from sklearn.model_selection import GroupKFold, RepeatedStratifiedKFold
 
 from exactcv import SVCCV, cross_validate
-from exactcv.crossval.corrected import Points
+from exactcv.crossval.corrected import Points, draws
+from exactcv.datasets import make_mixture
 from exactcv.exceptions import InputError, InputTypeError
 from exactcv.problem.checks import seed_from
 
@@ -219,3 +220,27 @@ def test_with_features_in_place_of_a_kernel(weighted: bool) -> None:
     corrected = model.corrected_score_
     np.testing.assert_allclose(corrected.samples[:50], expected, rtol=0, atol=1e-12)
     assert f"error after tuning {corrected.error:.4f}" in model.summary()
+
+
+def test_groups_are_drawn_together() -> None:
+    X, y = make_mixture(24, 3, random_state=0)
+    groups = np.repeat(np.arange(8), 3)
+    result = cross_validate(X, y, Cs=[0.1, 1.0, 10.0], cv=GroupKFold(4), groups=groups)
+    found = result.corrected(50, random_state=1, groups=groups)
+    drawn = np.concatenate(list(draws(8, 50, 1)))
+    wrong = result.pair_wrong[:, np.argsort(result.test_row)]  # every row is tested once
+    scores = []
+    for sample in drawn:
+        rows = np.concatenate([np.flatnonzero(groups == g) for g in sample])
+        best = np.argmin(wrong[:, rows].mean(axis=1))
+        outside = ~np.isin(groups, sample)
+        if outside.any():
+            scores.append(1.0 - wrong[best, outside].mean())
+    assert found.score == pytest.approx(np.mean(scores))
+    assert found.score != result.corrected(50, random_state=1).score
+    model = SVCCV(Cs=[0.1, 1.0, 10.0], gamma="median", cv=GroupKFold(4))
+    model.fit(X, y, groups=groups)
+    same = result.corrected(random_state=0, groups=groups)
+    assert model.corrected_score_.score == pytest.approx(same.score)
+    with pytest.raises(InputError, match="single group"):
+        result.corrected(50, groups=np.zeros(24))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import matplotlib as mpl
@@ -14,6 +15,7 @@ from sklearn.svm import SVC
 import exactcv
 from exactcv import SVCCV, nested_cross_validate
 from exactcv.crossval import nested as nested_module
+from exactcv.crossval import two_rows
 from exactcv.exceptions import InputError, Interrupted, UnsupportedError
 
 mpl.use("Agg")
@@ -222,3 +224,81 @@ def test_interrupted_brings_the_folds_that_are_complete(monkeypatch: pytest.Monk
     partial = stop.value.partial
     np.testing.assert_array_equal(partial.predicted, whole.predicted[: len(partial.predicted)])
     assert partial.n_folds == 2
+
+
+def fold_by_fold(monkeypatch: pytest.MonkeyPatch, X: Any, y: Any, **settings: Any) -> Any:
+    """Without going through pairs of rows."""
+    with monkeypatch.context() as patched:
+        patched.setattr(nested_module, "suits", lambda *_: False)
+        return nested_cross_validate(X, y, **settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"Cs": CS, "gammas": GAMMAS, "scoring": "balanced_accuracy"},
+        {"lambdas": [1.0, 0.1, 0.01], "gammas": GAMMAS, "select": "1se"},
+        {"Cs": CS, "gammas": GAMMAS, "class_weight": "balanced", "fit_intercept": False},
+        {"gammas": None},  # the default grid, which grows
+        {"kernel": "linear", "Cs": CS},
+    ],
+    ids=["scorer", "lambdas", "class_weight", "default", "linear"],
+)
+def test_pairs_of_rows_say_what_outer_folds_do(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = noise(17 if "Cs" in settings else 11, seed=3)
+    X[3], X[5] = X[1], X[8]  # a row twice, with the same label and with the other
+    weight = np.random.default_rng(0).integers(1, 4, len(y)) if "scoring" in settings else None
+    quick = nested_cross_validate(X, y, sample_weight=weight, **settings)
+    slow = fold_by_fold(monkeypatch, X, y, sample_weight=weight, **settings)
+    np.testing.assert_array_equal(quick.chosen, slow.chosen)
+    np.testing.assert_array_equal(quick.predicted, slow.predicted)
+    np.testing.assert_allclose(quick.inner, slow.inner, atol=1e-12)
+    np.testing.assert_allclose(quick.decision, slow.decision, atol=1e-6)
+    assert quick.certificate.exact == slow.certificate.exact
+    assert quick.score == pytest.approx(slow.score)
+
+
+def test_interrupted_between_gammas_brings_those_that_are_complete(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y = noise(14)
+    first = nested_cross_validate(X, y, Cs=CS, gammas=GAMMAS[:1])
+    real = two_rows.TwoRows._through
+
+    def stopping(self: Any, rows: Any, *arguments: Any) -> Any:
+        if rows.gamma == GAMMAS[1]:
+            raise KeyboardInterrupt
+        return real(self, rows, *arguments)
+
+    monkeypatch.setattr(two_rows.TwoRows, "_through", stopping)
+    with pytest.raises(Interrupted, match="1 of 2 gammas") as stop:
+        nested_cross_validate(X, y, Cs=CS, gammas=GAMMAS)
+    np.testing.assert_array_equal(stop.value.partial.predicted, first.predicted)
+    with pytest.raises(Interrupted, match="before the first gamma") as stop:
+        nested_cross_validate(X, y, Cs=CS, gammas=GAMMAS[1:])
+    assert stop.value.partial is None
+
+
+def test_the_table_of_all_pairs_is_never_held() -> None:
+    X, y = noise(120)
+
+    def peak(count: int) -> int:
+        tracemalloc.start()
+        nested_cross_validate(X, y, Cs=np.geomspace(0.1, 10.0, count), gammas=0.5, n_jobs=1)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(2)  # what is loaded on first use
+    assert peak(16) - peak(4) < 12 * 120 * 120 * 4  # bytes: half of that table of numbers
+
+
+def test_an_error_beyond_one_half_is_explained() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(14, 2)), np.arange(14) % 2
+    found = nested_cross_validate(X, y, Cs=[1e-3], gammas=0.5)  # all coefficients at their bounds
+    assert found.error == 1.0
+    assert "the commoner class is predicted" in " ".join(found.summary().split())
+    assert "commoner" not in nested_cross_validate(*noise(14, shift=4.0), Cs=[1.0]).summary()

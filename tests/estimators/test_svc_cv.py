@@ -469,3 +469,33 @@ def test_nothing_to_learn() -> None:
         model = SVCCV(Cs=CS, probability=True).fit(np.ones((12, 2)), labels(12))
     assert model.best_score_ == 0.0 and min(CS) == model.C_
     assert model.predict_proba(np.ones((1, 2)))[0] == pytest.approx(0.5, abs=0.2)
+
+
+def test_the_leave_pair_out_auc_chooses() -> None:
+    X, y = exactcv.datasets.make_mixture(30, 3, random_state=1)
+    Cs = [0.05, 0.5, 5.0]
+    model = SVCCV(Cs=Cs, gamma=[0.05, 0.5], scoring="leave_pair_out_auc").fit(X, y)
+    auc = [exactcv.leave_pair_out(X, y, gamma=g, Cs=Cs, tournament=False).auc for g in (0.05, 0.5)]
+    np.testing.assert_array_equal(model.cv_results_["mean_test_score"], np.concatenate(auc))
+    assert model.best_score_ == np.max(auc)
+    assert model.score(X, y) > 0.5
+    with pytest.raises(UnsupportedError, match="roc_auc"):
+        _ = model.corrected_score_
+    with pytest.raises(UnsupportedError, match="outer=5"):
+        model.nested_score(X, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "labels", "message"),
+    [
+        ({"cv": 5}, None, "cv must be 'loo'"),
+        ({"select": "1se"}, None, "select='min'"),
+        ({}, np.arange(30) % 3, "two classes"),
+        ({}, np.arange(30) == 0, "at least 2 rows"),
+    ],
+)
+def test_the_leave_pair_out_auc_refuses(settings: Any, labels: Any, message: str) -> None:
+    X, y = exactcv.datasets.make_mixture(30, 3, random_state=1)
+    model = SVCCV(Cs=[1.0], scoring="leave_pair_out_auc", **settings)
+    with pytest.raises(ExactCVError, match=message):
+        model.fit(X, y if labels is None else labels)

@@ -125,6 +125,7 @@ def estimators(X: Floats, y: Floats, folder: pathlib.Path) -> exactcv.SVCCV:
     pairs = exactcv.leave_pair_out(X, y, Cs=[1.0], tournament=False)
     assert_type(pairs, exactcv.PairResult)
     assert_type(pairs.auc, Floats)
+    assert_type(exactcv.cv_interval(X, y, C=1.0, folds=3).interval, tuple[float, float])
     assert_type(model.certificate_.exact, bool)
     assert_type(model.cv_results_["mean_test_score"], Any)
     assert_type(model.decision_function(X), Floats)

@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from ..crossval.nested_result import NestedResult
+from ..estimators.nested_fit import nested_of
 from ..estimators.svc_cv import SVCCV, Keep, fit_svc
 from ..exceptions import InputError, Interrupted
 from ..lowrank.method import GAMMA_ROWS
@@ -28,7 +29,7 @@ from ..storage.atomic import write_bytes, write_text
 from ..storage.model_file import save_model
 from ..storage.preparation import Preparation, fit_preparation
 from ..storage.readers import QID, digest, read_table
-from ..storage.run_folder import RunFolder, describe, settings_in
+from ..storage.run_folder import PartFiles, RunFolder, describe, settings_in
 from ..storage.suspects import refuse_suspects
 from ..storage.table import Table, parse_labels
 from ..storage.table_model import TableModel
@@ -88,7 +89,7 @@ def tune(
             _fit(model, loaded, Keep(values=True))
         except Interrupted as stop:
             raise Interrupted("interrupted; with --out what was finished would be kept") from stop
-        _tell(model, say, None if again is None else _nested(again, loaded, settings))
+        _tell(model, say, None if again is None else _nested(again, loaded, settings, None, say))
         return model
     data = {"file": file.name, "sha256": sha256, "rows": len(loaded.y)}
     with RunFolder(out, describe(data, settings.record())) as folder:
@@ -106,7 +107,7 @@ def tune(
                 "goes on from there",
                 stop.partial,
             ) from stop
-        nested = None if again is None else _nested(again, loaded, settings)
+        nested = None if again is None else _nested(again, loaded, settings, folder.parts, say)
         page = {
             "title": f"{file.name}: {loaded.preparation.target}",
             "facts": facts,
@@ -311,10 +312,23 @@ def _fit(model: SVCCV, loaded: Loaded, keep: Keep) -> FloatArray | None:
     return values
 
 
-def _nested(model: SVCCV, loaded: Loaded, settings: TuneSettings) -> NestedResult:
+def _nested(
+    model: SVCCV, loaded: Loaded, settings: TuneSettings, parts: PartFiles | None, say: Say
+) -> NestedResult:
     """The error after tuning, of a model with the same settings."""
-    outer = settings.outer_folds()
-    return model.nested_score(loaded.X, loaded.y, outer, loaded.weight, loaded.groups)
+    if parts is not None and parts.count:
+        say(f"going on with {parts.count} finished part(s) of the nested cross-validation")
+    rows = loaded.X, loaded.y, settings.outer_folds(), loaded.weight, loaded.groups
+    try:
+        return nested_of(model, *rows, parts)
+    except Interrupted as stop:
+        if parts is None:
+            raise
+        raise Interrupted(
+            f"interrupted; {parts.count} finished part(s) of the nested cross-validation are kept: "
+            "the same command goes on from there",
+            stop.partial,
+        ) from stop
 
 
 # ---- what comes out ------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ by the rows that were drawn and judged by those that were not,
 
 and the 2.5 and 97.5 percent quantiles over b are its interval.  Nothing is trained again.
 
-All tests of a row are drawn together.  A sample in which a score is not defined (an AUC without
-both classes) is passed over.
+All tests of a row are drawn together, and where rows belong to groups all rows of a group.  A
+sample in which a score is not defined (an AUC without both classes) is passed over.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputError, InputTypeError
 from ..problem.checks import check_choice, seed_from
+from ..problem.inputs import read_groups
 from ..types import BoolArray, FloatArray, IntArray
 from .choice import EQUAL
 from .scoring import Scorer, read_scoring
@@ -215,10 +216,18 @@ def _judged(measure: Measure, best: IntArray, outside: FloatArray) -> FloatArray
 
 
 def correct_result(
-    result: CVResult, n_bootstrap: int, random_state: object, scoring: object, select: str
+    result: CVResult,
+    n_bootstrap: int,
+    random_state: object,
+    scoring: object,
+    select: str,
+    groups: object = None,
 ) -> Corrected:
     """What ``CVResult.corrected`` does."""
     scorer, tests = read_scoring(scoring), tests_of(result)
+    group = read_groups(groups, len(result.y))
+    if group is not None:
+        tests = replace(tests, unit=_units(group[result.test_row]))
     check_choice("select", select, ("min", "1se"))
     if tests.decision is None and not scorer.labels_only:
         raise InputError(
@@ -252,6 +261,14 @@ def _once(tests: Tests) -> FloatArray:
     return np.ones((1, len(tests.unit)))
 
 
+def _units(names: NDArray[Any]) -> IntArray:
+    """What is drawn together, test by test."""
+    units = np.unique(names, return_inverse=True)[1].ravel()
+    if units.max(initial=0) < 1:
+        raise InputError("groups has a single group: there is nothing to be drawn")
+    return np.asarray(units, dtype=np.intp)
+
+
 def tests_of(result: CVResult) -> Tests:
     """The left-out results of two classes; rows count once whatever their weights."""
     _, unit = np.unique(result.test_row, return_inverse=True)
@@ -269,13 +286,18 @@ def tests_of(result: CVResult) -> Tests:
     )
 
 
-def correction_of(tuning: Tuning, tuned: Tuned) -> partial[Corrected]:
+def correction_of(
+    tuning: Tuning, tuned: Tuned, groups: NDArray[Any] | None = None
+) -> partial[Corrected]:
     """The same for a grid of kernels and C, any number of classes, with weights; to be called.
+
+    Rows of a group, if there are several groups, are drawn together.
 
     The samples are always the same, so that a fit has one answer.
     """
     rows = tuning.folds.pair_rows
-    _, unit = np.unique(rows, return_inverse=True)
+    several = groups is not None and len(np.unique(groups[rows])) > 1
+    unit = _units(groups[rows] if groups is not None and several else rows)
     keeps = tuned.curves[0].decision is not None
     tests = Tests(
         classes=tuning.classes,

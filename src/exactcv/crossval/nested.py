@@ -9,35 +9,39 @@ Kernels, with gamma as a number, the grid and the weights of the classes are set
 rows, as everywhere here: one kernel matrix serves all folds, inner and outer.  Lambdas keep their
 value in an outer fold as they do in any fold (``Grid.for_fold``).
 
-`tuned_without` is all that an outer fold costs, and the one place where a faster way, from the
-solutions on all rows, has to fit in.
+`tuned_without` is all that an outer fold costs.  Leave-one-out inside leave-one-out of two classes
+goes through all pairs of rows instead, once for all outer folds (``two_rows.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import LeaveOneOut
 
 from ..exceptions import InputError, Interrupted
 from ..judge.certificate import Certificate
 from ..problem import inputs
 from ..problem.folds import Folds, folds_among
-from ..problem.intervals import effective_count, wilson
+from ..problem.intervals import effective_count, resampled_count, wilson
 from ..problem.kernels import Kernel, gamma_value
 from ..runtime.progress import job
 from ..runtime.threads import Workers
 from ..tolerances import TIE
 from ..types import FloatArray, IntArray
+from .nested_parts import Outer, Parts
 from .nested_result import NestedResult
 from .one_vs_one import most_votes, votes_of
 from .run import KernelRows
 from .scoring import LeftOut, Scorer, fit_sigmoids, jackknife_se, shaped
 from .tuning import Searched, Tuned, Tuning, count_by_weight, error_and_se
+from .two_rows import TwoRows, suits
 
 __all__ = ["InnerSplits", "Nest", "check_classes", "check_groups", "nest", "tuned_without"]
 
@@ -77,48 +81,83 @@ class Nest:
     tuning: Tuning
     outer: Folds
     inner: InnerSplits
-
-
-@dataclass(frozen=True)
-class _Outer:
-    """What came of one outer fold."""
-
-    C: float
-    gamma: float
-    inner_score: float
-    labels: IntArray  # (t,)
-    decision: FloatArray  # (t, P)
-    score: float  # NaN if the scorer is not asked fold by fold
-    certificate: Certificate
-    stats: dict[str, int]
-    grid: tuple[FloatArray, FloatArray]
+    store: Parts | None = None  # where finished parts are kept, to go on from there
 
 
 def nest(task: Nest, workers: Workers) -> NestedResult:
     """Tune without every outer fold, and predict it.
 
     Ctrl-C becomes ``Interrupted``; its ``partial`` is the result over the outer folds that are
-    complete, None if there are none.
+    complete (leave-one-out inside leave-one-out: over all of them, with the gammas that are
+    complete), None if there are none.
     """
     start = perf_counter()
     task = replace(task, tuning=_settled(task.tuning))
+    n_kernels = len(task.tuning.kernels)
     _check_tests(task)
     matrices = _Matrices(task.tuning)
-    done: list[_Outer] = []
+    pairs = _pairs(task, matrices)
+    if pairs is None:
+        return _gather(task, _fold_by_fold(task, matrices, workers, start), perf_counter() - start)
+    task = _through_pairs(task, pairs, workers)
+    # An outer fold is but a look at the pairs now.  Workers that were told to stop do no more.
+    with Workers(workers.n_threads) as fresh:
+        done = [_one(task, fold, matrices, pairs, fresh) for fold in range(len(task.outer))]
+    result = _gather(task, done, perf_counter() - start)
+    if len(task.tuning.kernels) < n_kernels:
+        raise Interrupted(
+            f"interrupted with {len(task.tuning.kernels)} of {n_kernels} gammas complete; the "
+            "result over these is the `partial` of this exception",
+            result,
+        )
+    return result
+
+
+def _fold_by_fold(task: Nest, matrices: _Matrices, workers: Workers, start: float) -> list[Outer]:
+    """One outer fold after the other."""
+    done: list[Outer] = []
     try:
         with job(task.tuning.show_progress, len(task.outer)) as progress:
             for fold in range(len(task.outer)):
                 with workers.followed(progress):
                     workers.watch.say(f"outer fold {fold + 1}")
-                    done.append(_one(task, fold, matrices, workers))
+                    done.append(_kept(task, fold, matrices, workers))
     except KeyboardInterrupt as stop:
-        partial = _gather(task, done, perf_counter() - start) if done else None
         raise Interrupted(
             f"interrupted with {len(done)} of {len(task.outer)} outer folds complete; what they "
             "say is the `partial` of this exception",
-            partial,
+            _gather(task, done, perf_counter() - start) if done else None,
         ) from stop
-    return _gather(task, done, perf_counter() - start)
+    return done
+
+
+def _kept(task: Nest, fold: int, matrices: _Matrices, workers: Workers) -> Outer:
+    """One outer fold from the store if it is there; else it is computed and put there."""
+    name = f"outer-{fold + 1:05d}"
+    found = None if task.store is None else task.store.load(name)
+    if found is not None:
+        return Outer.of_tree(found)
+    one = _one(task, fold, matrices, None, workers)
+    if task.store is not None:
+        task.store.save(name, one.tree())
+    return one
+
+
+def _through_pairs(task: Nest, pairs: TwoRows, workers: Workers) -> Nest:
+    """Go through all pairs of rows with every kernel; Ctrl-C leaves those that are complete."""
+    tuning, done = task.tuning, 0
+    try:
+        with job(tuning.show_progress, len(tuning.kernels)) as progress:
+            for kernel in tuning.kernels:
+                with workers.followed(progress):
+                    pairs.get(kernel, tuning.grid, workers)
+                done += 1
+    except KeyboardInterrupt as stop:
+        if not done:
+            raise Interrupted("interrupted before the first gamma was complete") from stop
+        grid = replace(tuning.grid, grown=None)  # what is there has to do
+        return replace(task, tuning=replace(tuning, kernels=tuning.kernels[:done], grid=grid))
+    return task
 
 
 # ---- checks ------------------------------------------------------------------------------------
@@ -158,7 +197,7 @@ def check_classes(outer: Folds, codes: IntArray, classes: NDArray[Any]) -> None:
 def _check_tests(task: Nest) -> None:
     """Refuse outer folds that lack a class where the scorer needs all of them."""
     tuning, outer = task.tuning, task.outer
-    if not _fold_by_fold(tuning.scorer) or not hasattr(tuning.scorer.call, "_response_method"):
+    if not _each_fold_scored(tuning.scorer) or not hasattr(tuning.scorer.call, "_response_method"):
         return
     for fold, test in enumerate(outer.test):
         absent = np.setdiff1d(np.arange(len(tuning.classes)), tuning.codes[test])
@@ -172,7 +211,7 @@ def _check_tests(task: Nest) -> None:
             )
 
 
-def _fold_by_fold(scorer: Scorer) -> bool:
+def _each_fold_scored(scorer: Scorer) -> bool:
     """Is the scorer asked once an outer fold?  Labels of all folds can be put together."""
     return not scorer.labels_only
 
@@ -208,8 +247,20 @@ class _Matrices:
         return lambda kernel, workers: self.whole(kernel, workers).part(rows)
 
 
+def _pairs(task: Nest, matrices: _Matrices) -> TwoRows | None:
+    """What goes through pairs of rows, if that can be done here."""
+    if not (task.inner.cv is None or isinstance(task.inner.cv, (str, LeaveOneOut))):
+        return None  # other splitters may do as they like
+    if not task.outer.every_row_alone:
+        return None
+    inner = task.inner.among(task.tuning, _outside(task.outer, 0), 0)
+    if not suits(task.tuning, task.outer, inner):
+        return None
+    return TwoRows(task.tuning, matrices.whole, task.store)
+
+
 def tuned_without(
-    task: Nest, fold: int, matrices: _Matrices, workers: Workers
+    task: Nest, fold: int, matrices: _Matrices, pairs: TwoRows | None, workers: Workers
 ) -> tuple[Searched, Tuned]:
     """The grid cross-validated on the rows outside an outer fold, and the point chosen there."""
     tuning, outer = task.tuning, task.outer
@@ -232,6 +283,7 @@ def tuned_without(
         keep_decision=False,
         show_progress=False,
         rows_of=matrices.among(train),
+        curve_of=None if pairs is None else partial(pairs.curve, fold),
     )
     searched = inner.search(workers)
     return searched, searched.tuning.choose(searched.curves, workers)
@@ -243,25 +295,31 @@ def _outside(outer: Folds, fold: int) -> IntArray:
     return np.flatnonzero(inside)
 
 
-def _one(task: Nest, fold: int, matrices: _Matrices, workers: Workers) -> _Outer:
+def _one(
+    task: Nest, fold: int, matrices: _Matrices, pairs: TwoRows | None, workers: Workers
+) -> Outer:
     """Tune without the fold, and predict it."""
     tuning, test = task.tuning, task.outer.test[fold]
-    searched, tuned = tuned_without(task, fold, matrices, workers)
+    searched, tuned = tuned_without(task, fold, matrices, pairs, workers)
     if np.isnan(tuned.score).all():
         raise InputError(
             f"scoring={tuning.scorer.name!r} is NaN at every grid point outside outer fold {fold}"
         )
     chosen, l = tuned.chosen, tuned.point
-    K = matrices.whole(chosen.kernel, workers).K[np.ix_(test, _outside(task.outer, fold))]
-    decision = np.column_stack(
-        [K[:, fit.rows] @ fit.coef[l] + fit.intercept[l] for fit in chosen.fits]
-    )
+    if pairs is not None and not chosen.fits:
+        C = float(searched.tuning.grid.Cs[l])
+        decision = np.array([[pairs.value(fold, chosen.kernel, C)]])
+    else:
+        K = matrices.whole(chosen.kernel, workers).K[np.ix_(test, _outside(task.outer, fold))]
+        decision = np.column_stack(
+            [K[:, fit.rows] @ fit.coef[l] + fit.intercept[l] for fit in chosen.fits]
+        )
     labels = _labels(decision, tuning.codes[test], len(tuning.classes))
     score = np.nan
-    if _fold_by_fold(tuning.scorer):
+    if _each_fold_scored(tuning.scorer):
         score = _score(task, searched.tuning, tuned, test, labels, decision)
     grid = searched.tuning.grid
-    return _Outer(
+    return Outer(
         C=float(tuning.grid.Cs[l]) if tuning.grid.scale_with_fold else float(grid.Cs[l]),
         gamma=np.nan if chosen.gamma is None else chosen.gamma,
         inner_score=float(tuned.score[tuned.kernel, l]),
@@ -304,7 +362,7 @@ def _score(
 # ---- all of them -------------------------------------------------------------------------------
 
 
-def _gather(task: Nest, done: list[_Outer], seconds: float) -> NestedResult:
+def _gather(task: Nest, done: list[Outer], seconds: float) -> NestedResult:
     tuning, outer = task.tuning, task.outer.part(np.arange(len(done)))
     rows, weight = outer.pair_rows, tuning.sample_weight[outer.pair_rows]
     labels = np.concatenate([one.labels for one in done])
@@ -312,7 +370,8 @@ def _gather(task: Nest, done: list[_Outer], seconds: float) -> NestedResult:
     wrong = labels != tuning.codes[rows]
     error, se = (float(figure[0]) for figure in error_and_se(wrong[None], outer.offsets, weight))
     tested = tuning.sample_weight[np.unique(rows)]
-    low, high = wilson(error, effective_count(tested))
+    trained = np.mean([outer.n - len(out) for out in outer.left_out])
+    low, high = wilson(error, resampled_count(effective_count(tested), float(trained)))
     inner_scores = np.array([one.inner_score for one in done])
     score, score_se = 1.0 - error, se
     if tuning.scorer.call is not None:
@@ -349,10 +408,10 @@ def _name(scorer: Scorer) -> str:
 
 
 def _scores(
-    tuning: Tuning, outer: Folds, labels: IntArray, decision: FloatArray, done: list[_Outer]
+    tuning: Tuning, outer: Folds, labels: IntArray, decision: FloatArray, done: list[Outer]
 ) -> tuple[float, float]:
     """The score and its standard error: the mean over outer folds, or of all labels together."""
-    if _fold_by_fold(tuning.scorer):
+    if _each_fold_scored(tuning.scorer):
         found = np.array([one.score for one in done])
         se = float(found.std(ddof=1) / np.sqrt(len(found))) if len(found) > 1 else np.nan
         return float(found.mean()), se
@@ -366,7 +425,7 @@ def _scores(
     return score, jackknife_se(everyone, tuning.scorer, tuning.shown[rows], arguments, folds)
 
 
-def _worst(done: list[_Outer]) -> Certificate:
+def _worst(done: list[Outer]) -> Certificate:
     """The worst of all grid points and inner folds, outer fold by outer fold."""
     found = [one.certificate for one in done]
     return Certificate(
@@ -380,6 +439,6 @@ def _worst(done: list[_Outer]) -> Certificate:
     )
 
 
-def _added(done: list[_Outer]) -> dict[str, int]:
+def _added(done: list[Outer]) -> dict[str, int]:
     names = dict.fromkeys(name for one in done for name in one.stats)
     return {name: sum(one.stats.get(name, 0) for one in done) for name in names}

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["NestedResult"]
 
+BEYOND = (
+    "an error above 0.5 can be true: leaving rows of a class out makes it rarer among the rest, "
+    "and where there is little to learn, or C is small, the commoner class is predicted"
+)
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class NestedResult:
@@ -30,8 +35,9 @@ class NestedResult:
     error, se : float
         The share of wrong tests (by sample weight), and its standard error over outer folds.
     interval : (float, float)
-        The 95 percent interval of ``error``, Wilson's, over the rows tested.  It covers the chance
-        of which rows were tested, not that of which were trained on.
+        The 95 percent interval of ``error``, for the model that is tuned on all rows: Wilson's,
+        with fewer tests, as the models of overlapping training sets share much (after Nadeau and
+        Bengio 2003).
     score, score_se : float
         The score that was asked for; accuracy if none was.  A scorer of labels judges the labels of
         all outer folds together; one of values or probabilities each outer fold, of which this is
@@ -116,9 +122,11 @@ class NestedResult:
             (
                 "error",
                 f"{self.error:.4f} after tuning ({wrong}; 95% interval {low:.4f} to {high:.4f}, "
-                "for the rows tested; another training set would add to it)",
+                "for the model that is tuned on all rows)",
             )
         ]
+        if self.error > 0.5 and len(self.classes) == 2:
+            parts.append(("beyond 1/2", BEYOND))
         if self.scoring != "accuracy":
             se = "" if np.isnan(self.score_se) else f" (standard error {self.score_se:.4f})"
             parts.append(("score", f"{self.scoring} {self.score:.4f} after tuning{se}"))

@@ -51,8 +51,8 @@ class PairResult:
     gamma : float or None
     certificate : Certificate
         The worst over all rows and all pairs left out; in ``unresolved`` folds 0 to n - 1 are rows,
-        and pairs count on from there: those of both classes, positive row by positive row, then
-        those of one class.
+        with method "exact" also for the pairs of that row.  Else pairs count on from there: those
+        of both classes, positive row by positive row, then those of one class.
     stats, timings : dict
     """
 

@@ -28,6 +28,7 @@ from ..types import (
     ScorerLike,
     Seed,
     Select,
+    Vector,
 )
 from .choice import best_point, smallest_within
 from .overviews import with_correction
@@ -190,6 +191,7 @@ class CVResult(Presented):
         scoring: ScorerLike | None = None,
         *,
         select: Select = "min",
+        groups: Vector | None = None,
     ) -> Corrected:
         """The error after tuning: the least error of the grid without what the choice has gained.
 
@@ -209,6 +211,8 @@ class CVResult(Presented):
             second; others are called ``n_bootstrap`` times for each grid point.
         select : {"min", "1se"}
             The rule whose choice is judged: ``best`` or ``one_se``.
+        groups : array-like of shape (n,), optional
+            Rows of a group are drawn together; give them if the folds kept them together.
 
         Returns
         -------
@@ -226,7 +230,7 @@ class CVResult(Presented):
         """
         from .corrected import correct_result
 
-        return correct_result(self, n_bootstrap, random_state, scoring, select)
+        return correct_result(self, n_bootstrap, random_state, scoring, select, groups)
 
     @cached_property
     def _corrected_once(self) -> Corrected:

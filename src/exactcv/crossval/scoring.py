@@ -46,6 +46,8 @@ __all__ = [
 # Parts of the data that are set aside in turn to see how much a score varies.
 JACKKNIFE_PARTS = 20
 
+PAIRS = "leave_pair_out_auc"
+
 Score = Callable[..., float]
 
 
@@ -58,11 +60,14 @@ class Scorer:
         None for plain accuracy, which needs no scorer.
     labels_only : bool
         Is the left-out label all that it asks for?
+    pairs : bool
+        Is it the leave-pair-out AUC?  ``call`` is then the AUC, for new rows.
     """
 
     def __init__(self, scoring: Any, call: Score | None):
         self.name = scoring
         self.call = call
+        self.pairs = isinstance(scoring, str) and scoring == PAIRS
         wanted = getattr(call, "_response_method", None)
         self.labels_only = call is None or wanted in ("predict", ("predict",))
 
@@ -82,10 +87,11 @@ def read_scoring(scoring: Any) -> Scorer:
         return Scorer("accuracy", None)
     if isinstance(scoring, str):
         try:
-            return Scorer(scoring, get_scorer(scoring))
+            return Scorer(scoring, get_scorer("roc_auc" if scoring == PAIRS else scoring))
         except (ValueError, KeyError) as error:
             raise InputError(
-                f"scoring={scoring!r} is not known; see sklearn.metrics.get_scorer_names()"
+                f"scoring={scoring!r} is not known; see sklearn.metrics.get_scorer_names(), or use "
+                f"{PAIRS!r}"
             ) from error
     if callable(scoring):
         try:

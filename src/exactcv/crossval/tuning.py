@@ -26,6 +26,7 @@ from ..types import FloatArray, IntArray
 from .choice import best_point, smallest_within
 from .growth import edge
 from .one_vs_one import ManyClasses, PairFit, PairResults, cross_validate_pairs
+from .pair_wins import play
 from .result import spread_of, standard_error
 from .run import KernelRows, Plan
 from .scoring import LeftOut, Scorer, chance_score, jackknife_se
@@ -76,6 +77,8 @@ class Tuning:
         How many gammas the default grid has gained below and above; None if the user gave gamma.
     rows_of : callable or None
         Gives the kernel matrix of these rows where it is known already.
+    curve_of : callable or None
+        Gives the curve of a kernel where it is known already, without labels and models, or None.
     """
 
     X: FloatArray
@@ -97,6 +100,7 @@ class Tuning:
     store: Store | None = None
     new_gammas: tuple[int, int] | None = None
     rows_of: Callable[[Kernel, Workers], KernelRows] | None = None
+    curve_of: Callable[[Kernel, Grid, Workers], Curve | None] | None = None
 
     @property
     def n_solutions(self) -> int:
@@ -177,6 +181,9 @@ class Tuning:
 
     def _curve(self, kernel: Kernel, workers: Workers) -> Curve:
         """All grid points with one kernel."""
+        known = None if self.curve_of is None else self.curve_of(kernel, self.grid, workers)
+        if known is not None:
+            return known
         rows = self.kernel_rows(kernel, workers)
         gamma = "" if rows.gamma is None else f"gamma={rows.gamma:.4g}, "
         workers.watch.say(f"{gamma}{len(self.grid)} grid points, {len(self.folds)} folds")
@@ -185,7 +192,9 @@ class Tuning:
         tested = self.sample_weight[self.folds.pair_rows]
         error, se = error_and_se(found.wrong, self.folds.offsets, tested)
         score = 1.0 - error
-        if self.scorer.call is not None:
+        if self.scorer.pairs:
+            score = self._pair_score(rows, workers)
+        elif self.scorer.call is not None:
             tests = self._tested_rows(), self._tested_arguments()
             left_out = (self._left_out(found, l) for l in range(len(self.grid)))
             score = np.array([one.score_with(self.scorer, *tests) for one in left_out])
@@ -224,6 +233,12 @@ class Tuning:
         return None if self.kernels[0].name == "precomputed" else self.X
 
     # ---- scores -------------------------------------------------------------------------------
+
+    def _pair_score(self, rows: KernelRows, workers: Workers) -> FloatArray:
+        """The leave-pair-out AUC along the grid."""
+        signs = np.where(self.codes == 1, 1.0, -1.0)
+        task = self.plan.task(rows, signs, self.weight, self.folds, self.grid)
+        return play(task, self.plan.method, False, workers).tally.auc
 
     def _left_out(self, found: PairResults, l: int) -> LeftOut:
         rows = self.folds.pair_rows

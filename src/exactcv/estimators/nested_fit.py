@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..crossval.nested import InnerSplits, Nest, check_classes, check_groups, nest
+from ..crossval.nested_parts import Parts
 from ..crossval.nested_result import NestedResult
 from ..exceptions import UnsupportedError
 from ..judge.certificate import warn_if_short
@@ -23,9 +24,18 @@ __all__ = ["nested_of"]
 
 
 def nested_of(
-    model: SVCCV, X: Any, y: Any, outer: Any, sample_weight: Any, groups: Any
+    model: SVCCV,
+    X: Any,
+    y: Any,
+    outer: Any,
+    sample_weight: Any,
+    groups: Any,
+    store: Parts | None = None,
 ) -> NestedResult:
-    """Nested cross-validation of an estimator's settings; the estimator is used up."""
+    """Nested cross-validation of an estimator's settings; the estimator is used up.
+
+    ``store`` keeps finished parts, so that a run that was cut short can go on.
+    """
     if model.approx is not None:
         raise UnsupportedError(
             "nested cross-validation needs the kernel matrix: use approx=None, or "
@@ -36,6 +46,11 @@ def nested_of(
     if _pairs(cv):
         model.cv = list(cv)  # read once here and once an outer fold
     scorer, plan = model._check_settings()
+    if scorer.pairs:
+        raise UnsupportedError(
+            f"scoring={scorer.name!r} compares two rows that are left out together, which an outer "
+            "fold does not; use scoring='roc_auc' with stratified outer folds (outer=5)"
+        )
     X, y = model._read_rows(X, y)
     n = X.shape[0]
     weight = inputs.read_sample_weight(sample_weight, n)
@@ -51,7 +66,7 @@ def nested_of(
     tuning = model._prepare(X, y, weight, keep, scorer, plan, split_with, score_with, None)
     inner = InnerSplits(model.cv, labels, among, seed, keep, n)
     with Workers(checks.check_n_threads(model.n_jobs)) as workers:
-        result = nest(Nest(tuning, folds, inner), workers)
+        result = nest(Nest(tuning, folds, inner, store), workers)
     Cs = result.chosen[:, 0]
     warn_if_short(
         result.certificate, Cs, tuning.n_solutions * len(folds), stacklevel=user_level() + 1

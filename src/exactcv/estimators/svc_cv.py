@@ -40,7 +40,7 @@ from ..crossval.scoring import (
 )
 from ..crossval.tuning import Searched, Store, Tuned, Tuning, count_by_weight
 from ..crossval.weighted_scores import is_quick
-from ..exceptions import InputError, InputTypeError, Interrupted
+from ..exceptions import InputError, InputTypeError, Interrupted, UnsupportedError
 from ..judge.certificate import Certificate, warn_if_short
 from ..lowrank.features import FeatureMap
 from ..problem import checks, inputs
@@ -131,6 +131,8 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         What to maximise: any scikit-learn scorer; None is accuracy.  It is worked out once, on the
         left-out values of all folds put together, so that leave-one-out works with AUC, MCC or
         log-loss.  Scorers of probabilities see those of sigmoids fitted to these same values.
+        "leave_pair_out_auc" is the AUC of ``exactcv.leave_pair_out``, of which the AUC of
+        leave-one-out values put together falls short; two classes and ``cv="loo"``.
     select : {"min", "1se"}
         "min": the best score; among equals the smallest C, then the smallest gamma.  "1se": with
         the gamma of the best, the smallest C whose score is within one standard error of it (for
@@ -173,10 +175,11 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         Its score, and its place in ``cv_results_``.
     corrected_score_ : Corrected
         The score after tuning: ``best_score_`` without what the choice among the grid points has
-        gained, by the bootstrap of ``CVResult.corrected`` (1000 samples, always the same), with
-        ``interval`` and ``optimism``; ``float()`` gives the number alone.  Where it takes more than
-        about a second (many rows, or a scorer that is not among scikit-learn's common ones) it is
-        worked out when it is first asked for.
+        gained, by the bootstrap of ``CVResult.corrected`` (1000 samples, always the same; rows of a
+        group, if ``fit`` was given groups, are drawn together), with ``interval`` and ``optimism``;
+        ``float()`` gives the number alone.  Where it takes more than about a second (many rows, or
+        a scorer that is not among scikit-learn's common ones) it is worked out when it is first
+        asked for.
     cv_results_ : dict of arrays
         One entry a grid point, C after C for each gamma: ``param_C``, ``param_gamma``, ``params``,
         ``lambda``, ``mean_test_score``, ``se_test_score`` (NaN where it was not worked out),
@@ -329,7 +332,8 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         split_with, score_with = self._route(sample_weight, groups, params, scorer)
         tuning = self._prepare(X, y, weight, used, scorer, plan, split_with, score_with, keep.store)
         n_threads = checks.check_n_threads(self.n_jobs)
-        finish = partial(self._finish, X, used, keep.values)
+        among = None if groups is None else groups[used]
+        finish = partial(self._finish, X, used, keep.values, among)
         try:
             with Workers(n_threads) as workers:
                 searched = tuning.search(workers)
@@ -385,6 +389,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         X: Any,
         keep: NDArray[np.intp],
         want_values: bool,
+        groups: NDArray[Any] | None,
         searched: Searched,
         workers: Workers,
         start: float,
@@ -396,7 +401,9 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             raise InputError(f"scoring={self.scoring!r} is NaN at every grid point")
         self._keep_results(tuning, tuned, keep, X.shape[0])
         self._keep_model(tuning, tuned, X, keep)
-        self._correction: Corrected | partial[Corrected] = correction_of(tuning, tuned)
+        self._correction: Corrected | partial[Corrected] = correction_of(tuning, tuned, groups)
+        if tuning.scorer.pairs:
+            self._correction = partial(_refuse_pairs, tuning.scorer)
         size = tuned.score.size * len(tuning.folds.pair_rows)
         size *= 1 if tuning.scorer.labels_only else SORTING
         if is_quick(tuning.scorer, len(self.classes_)) and size <= QUICK:
@@ -461,10 +468,25 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             tol=self.tol,
         )
         checks.check_choice("select", self.select, ("min", "1se"))
+        if scorer.pairs:
+            self._check_pairs()
         shapes = ("ovr", "ovo")
         checks.check_choice("decision_function_shape", self.decision_function_shape, shapes)
         checks.check_seed(self.random_state)
         return scorer, replace(plan, want_decision=on_the_way)
+
+    def _check_pairs(self) -> None:
+        """The leave-pair-out AUC leaves out pairs, whatever the folds."""
+        if not (isinstance(self.cv, str) and self.cv == "loo"):
+            raise UnsupportedError(
+                f"scoring={self.scoring!r} leaves out every pair of rows, so cv must be 'loo'; "
+                "with other folds use scoring='roc_auc'"
+            )
+        if self.select != "min" or self.approx is not None:
+            raise UnsupportedError(
+                f"scoring={self.scoring!r} goes with select='min' and approx=None; "
+                "exactcv.leave_pair_out gives standard errors"
+            )
 
     def _read_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
         """X (sparse stays sparse) and the labels, in scikit-learn's way but with our errors."""
@@ -534,6 +556,11 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         extra = 8 * n * X.shape[1] if sparse.issparse(X) else 0
         check_memory(len(keep), self.memory_limit, extra_bytes=extra)
         labels, self.classes_, codes = inputs.encode_labels(y[keep], len(keep))
+        if scorer.pairs and (len(self.classes_) != 2 or np.bincount(codes).min() < 2):
+            raise InputError(
+                f"scoring={self.scoring!r} compares rows of two classes, with at least 2 rows of "
+                f"each; y has {len(self.classes_)} classes with {np.bincount(codes).tolist()} rows"
+            )
         if len(self.classes_) < 2:
             raise InputError(
                 f"y has one class only, {self.classes_[0]!r}"
@@ -811,6 +838,13 @@ def fit_svc(
 
 _OF_A_KERNEL = ("support_", "support_vectors_", "n_support_", "dual_coef_")
 _NO_REQUESTS = get_routing_for_object(None)
+
+
+def _refuse_pairs(scorer: Scorer) -> Corrected:
+    """Pairs are counted as they come, and bootstrap samples of them would have to be compared."""
+    raise UnsupportedError(
+        f"there is no corrected score for scoring={scorer.name!r}; use scoring='roc_auc'"
+    )
 
 
 def _check_probability(model: SVCCV) -> None:

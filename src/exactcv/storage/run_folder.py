@@ -101,6 +101,10 @@ class RunFolder:
     def curves(self) -> CurveFiles:
         return CurveFiles(self.path / UNFINISHED, self.run["fingerprint"])
 
+    @property
+    def parts(self) -> PartFiles:
+        return PartFiles(self.path / UNFINISHED, self.run["fingerprint"])
+
     def finish(self, result: dict[str, Any], page: dict[str, Any], timings: dict[str, Any]) -> None:
         """All results are written: say so, and clear away what they were made of.
 
@@ -222,6 +226,33 @@ class CurveFiles:
     @property
     def count(self) -> int:
         return len(list(self.folder.glob("gamma-*")))
+
+
+class PartFiles:
+    """Finished parts of a nested cross-validation, one file each: ``nested_parts.Parts``."""
+
+    def __init__(self, folder: Path, fingerprint: str):
+        self.folder, self.fingerprint = folder, fingerprint
+
+    def load(self, name: str) -> dict[str, Any] | None:
+        path = self.folder / name
+        if not path.exists():
+            return None
+        try:
+            tree: dict[str, Any] = arrays.read(path, "part")
+            if tree["fingerprint"] != self.fingerprint:
+                raise FileError("it belongs to another run")
+        except (FileError, KeyError, TypeError, ValueError) as error:
+            warnings.warn(f"{path.name} is computed again: {error}", UserWarning, stacklevel=2)
+            return None
+        return tree
+
+    def save(self, name: str, tree: dict[str, Any]) -> None:
+        arrays.write(self.folder / name, "part", tree | {"fingerprint": self.fingerprint})
+
+    @property
+    def count(self) -> int:
+        return len(list(self.folder.glob("outer-*"))) + len(list(self.folder.glob("pairs-*")))
 
 
 _PLAIN = ("gamma", "error", "se", "n_errors", "labels", "score", "at_bound", "stats", "decision")
