@@ -16,7 +16,8 @@ from typing import Any, Generic, TypeAlias, TypeVar, overload
 import numpy as np
 
 from ..algorithms import check_loss, check_output, check_support, get_method
-from ..exceptions import Interrupted, UnsupportedError
+from ..algorithms.options import read_options
+from ..exceptions import Interrupted
 from ..judge.certificate import Certificate
 from ..judge.ledger import Ledger
 from ..lowrank import method as lowrank
@@ -69,7 +70,7 @@ class Plan:
             fit_intercept=checks.check_flag("fit_intercept", fit_intercept),
             want_decision=want_decision,
             tol=checks.check_positive("tol", tol),
-            options=_method_options(method, options),
+            options=read_options(method, get_method(method).support.options, options or {}),
         )
 
     def check_folds(self, folds: Folds) -> None:
@@ -98,16 +99,6 @@ class Plan:
             features=rows.X if support.penalty == "ridge" and rows.linear else None,
         )
         return Task(problem, folds, grid, self.want_decision, self.tol, self.options, guests)
-
-
-def _method_options(method: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The options as the method wants them; most methods have none."""
-    check = getattr(get_method(method), "check_options", None)
-    if check is not None:
-        return dict(check(given or {}))
-    if given:
-        raise UnsupportedError(f"method={method!r} has no options; leave method_options out")
-    return {}
 
 
 @dataclass(frozen=True)
