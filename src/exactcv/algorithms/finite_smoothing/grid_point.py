@@ -2,18 +2,28 @@
 
 ``Reduction`` says which rows are in play (S) and which coefficients are known beforehand: none in
 magic LOO, those of Theorems 2.2 and 3.5 in consolidated CV.  The rest is the same for both.
+
+A step of the smoothed problem moves no decision value by more than about 2 delta, and leaving rows
+out moves them by up to sum |c_j| K_jj.  Where the full data need a delta that is tiny beside that
+(nearly singular kernels with an intercept: rows that differ by 1e-9 of the range of f decide), no
+number of steps that could be paid for gets a fold there.  Such folds skip the smoothing: they
+start from the full solution's sets, where Lemma 3's projection would start too, and these are
+corrected by the active set of ``engine/path.py``, which does not cycle.  The papers have no such
+case; ``stats["from_sets"]`` counts them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ... import tolerances
 from ...engine.newton import solve_smooth
+from ...engine.path import Point, Tracker, states_of
 from ...engine.smo import solve
 from ...judge import ledger as entries
 from ...judge.ledger import Ledger
@@ -21,7 +31,7 @@ from ...problem.problem import Problem, Task
 from ...runtime.threads import Workers
 from ...types import FloatArray, IntArray
 from .batch import Batch, Mask
-from .levels import Effort, Inverses, Outcome, solve_hinge_columns
+from .levels import MAX_LEVELS, Effort, Inverses, Outcome, solve_hinge_columns
 from .margin import AllOnMargin
 
 __all__ = ["BLOCK", "GridPoint", "Reduction", "blocks", "first_values", "refit_from"]
@@ -35,6 +45,12 @@ HEADROOM = 8.0
 # Nor does it begin with more than this share of the range of f: with strong regularisation f hardly
 # varies, and a wider smoothing tells no rows apart.
 SPREAD = 1.0 / 32.0
+# Folds whose decision values have to move by more than this times delta skip the smoothing: all the
+# steps at one delta (``levels.py``) would hardly do.
+REACH = 256.0
+# Smoothed problems that the full data may take from a delta carried over from the C before; then
+# they start afresh.
+CARRIED_LEVELS = 3
 
 
 @dataclass(frozen=True)
@@ -132,7 +148,10 @@ class GridPoint:
                 return delta
         batch = self.reduction.batch(problem, np.array([self.C]), nobody)
         start = h[self.reduction.rows][:, None]
-        found = self._solve(batch, start, _narrowed(delta, h))
+        wide = _narrowed(1.0, h)
+        found = self._solve(batch, start, min(delta, wide), CARRIED_LEVELS)
+        if not found.solved[0]:  # too narrow to begin with: a step is no longer than 2 delta
+            found = self._solve(batch, start, wide)
         coef = self.reduction.expand(found.coef, nobody)[0]
         if found.solved[0] and self.ledger.full(l, coef, within=self._within)[0]:
             return found.delta
@@ -165,25 +184,54 @@ class GridPoint:
         rest = np.flatnonzero(todo)
         if not len(rest):
             return coef, Effort()
-        gone = [left_out[k] for k in rest]
-        batch = self.reduction.batch(problem, C[rest], gone)
-        found = self._solve(batch, self._starts(gone), delta)
-        coef[rest] = self.reduction.expand(found.coef, gone)
-        ready = rest[found.solved]
-        failed = rest[~found.solved]
-        if len(ready):
+        far = self._moved([left_out[k] for k in rest]) > REACH * delta
+        near, from_sets = rest[~far], rest[far]
+        effort = Effort(from_sets=len(from_sets))
+        failed = from_sets
+        if len(near):
+            gone = [left_out[k] for k in near]
+            batch = self.reduction.batch(problem, C[near], gone)
+            found = self._solve(batch, self._starts(gone), delta)
+            effort.add(found.effort)
+            coef[near] = self.reduction.expand(found.coef, gone)
+            ready, failed = near[found.solved], np.concatenate([near[~found.solved], from_sets])
             good = self.ledger.solved(l, which[ready], coef[ready], within=self._within)
-            failed = np.concatenate([failed, ready[~good]])
+            failed = np.concatenate([ready[~good], failed])
+        tracker = Tracker(problem, self.workers.cancel, task.tol) if len(failed) else None
         for k in failed:
-            train = np.setdiff1d(np.arange(problem.n), left_out[k])
-            coef[k] = refit_from(problem, train, float(C[k]), coef[k], self.workers)[0]
-            self.ledger.solved(l, which[k : k + 1], coef[k : k + 1], how=entries.FALLBACK)
-        return coef, found.effort
+            assert tracker is not None
+            how = entries.SOLVED if k in from_sets else entries.FALLBACK
+            coef[k] = self._from_sets(tracker, left_out[k], float(C[k]))
+            mine = which[k : k + 1]
+            if not self.ledger.solved(l, mine, coef[k : k + 1], how=how, within=self._within)[0]:
+                train = np.setdiff1d(np.arange(problem.n), left_out[k])
+                coef[k] = refit_from(problem, train, float(C[k]), coef[k], self.workers)[0]
+                self.ledger.solved(l, mine, coef[k : k + 1], how=entries.FALLBACK)
+        return coef, effort
 
-    def _solve(self, batch: Batch, h: FloatArray, delta: float) -> Outcome:
+    def _moved(self, left_out: list[IntArray]) -> FloatArray:
+        """How far decision values move at most, for each fold, when its rows give up theirs."""
+        give = np.abs(self.ledger.coef[self.l]) * self.task.problem.diagonal
+        return np.array([give[gone].sum() for gone in left_out])
+
+    def _from_sets(self, tracker: Tracker, gone: IntArray, C: float) -> FloatArray:
+        """The active set from where the full solution has its rows."""
+        state = self._full_point.state.copy()
+        state[gone] = -1
+        return tracker.move(self._full_point, C, state).coef
+
+    @cached_property
+    def _full_point(self) -> Point:
+        ledger, l = self.ledger, self.l
+        state = states_of(self.task.problem, self.C, ledger.coef[l])
+        return Point(self.C, state, ledger.coef[l], ledger.h[l], float(ledger.intercept[l]))
+
+    def _solve(
+        self, batch: Batch, h: FloatArray, delta: float, levels: int = MAX_LEVELS
+    ) -> Outcome:
         if not batch.n:  # everything is known
             return Outcome(np.zeros((0, batch.size)), np.ones(batch.size, dtype=bool), delta)
-        return solve_hinge_columns(batch, h, self.inverses, delta, self.workers.cancel)
+        return solve_hinge_columns(batch, h, self.inverses, delta, self.workers.cancel, levels)
 
     def _starts(self, left_out: list[IntArray]) -> FloatArray:
         """The full data's decision values on the rows in play, less what the left-out rows gave."""
