@@ -55,7 +55,11 @@ CARRIED_LEVELS = 3
 
 @dataclass(frozen=True)
 class Reduction:
-    """Rows in play, and the coefficients of the others (``known``, zero on the rows in play)."""
+    """Rows in play, and the coefficients of the others.
+
+    ``known`` holds these for C = 1: y_i w_i where a coefficient is at its bound, else 0 (also on
+    the rows in play).
+    """
 
     rows: IntArray
     known: FloatArray
@@ -64,33 +68,26 @@ class Reduction:
     @classmethod
     def none(cls, problem: Problem) -> Reduction:
         """All rows that have weight."""
-        rows = np.flatnonzero(problem.weight > 0)
-        return cls.to(problem, rows, np.zeros(problem.n))
+        return cls.to(problem, *np.zeros((2, problem.n), dtype=bool))
 
     @classmethod
-    def to(cls, problem: Problem, rows: IntArray, known: FloatArray) -> Reduction:
+    def to(cls, problem: Problem, left: Mask, right: Mask) -> Reduction:
+        """``left`` has coefficients at the bound, ``right`` none."""
+        rows = np.flatnonzero((problem.weight > 0) & ~left & ~right)
         everyone = len(rows) == problem.n
         K = problem.K if everyone else np.ascontiguousarray(problem.K[np.ix_(rows, rows)])
-        return cls(rows, known, K)
+        return cls(rows, np.where(left, problem.weight * problem.y, 0.0), K)
 
     def batch(self, problem: Problem, C: FloatArray, left_out: list[IntArray]) -> Batch:
         """A column for each set of rows left out."""
         rows, position = self.rows, np.full(problem.n, -1)
         position[rows] = np.arange(len(rows))
-        offset = np.zeros((len(rows), len(left_out)))
-        slope = np.zeros(len(left_out))
-        if self.known.any():
-            offset += (problem.K[rows] @ self.known)[:, None]
-            slope += self.known.sum()
         gone = np.concatenate(left_out)
         column = np.repeat(np.arange(len(left_out)), [len(rows_out) for rows_out in left_out])
         here = position[gone]
         out = np.zeros((len(rows), len(left_out)), dtype=bool)
         out[here[here >= 0], column[here >= 0]] = True
-        # Known coefficients occur in leave-one-out only: no column loses more than one.
-        lost = self.known[gone] != 0.0
-        offset[:, column[lost]] -= problem.K[rows[:, None], gone[lost]] * self.known[gone[lost]]
-        slope[column[lost]] -= self.known[gone[lost]]
+        offset, slope = self._given(problem, C, left_out)
         return Batch(
             self.K,
             problem.y[rows],
@@ -102,9 +99,23 @@ class Reduction:
             problem.fit_intercept,
         )
 
-    def expand(self, coef: FloatArray, left_out: list[IntArray]) -> FloatArray:
+    def _given(
+        self, problem: Problem, C: FloatArray, left_out: list[IntArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """What the known coefficients give to f on the rows in play, and to their sum."""
+        rows, fixed = self.rows, np.flatnonzero(self.known)
+        offset = np.tile((problem.K[rows[:, None], fixed] @ self.known[fixed])[:, None], len(C))
+        slope = np.full(len(C), self.known.sum())
+        for f, gone in enumerate(left_out):
+            lost = gone[self.known[gone] != 0.0]
+            if len(lost):
+                offset[:, f] -= problem.K[rows[:, None], lost] @ self.known[lost]
+                slope[f] -= self.known[lost].sum()
+        return offset * C, slope * C
+
+    def expand(self, coef: FloatArray, C: FloatArray, left_out: list[IntArray]) -> FloatArray:
         """Coefficients of all n rows, a solution a row, from those in play (columns)."""
-        full = np.tile(self.known, (coef.shape[1], 1))
+        full = np.outer(C, self.known)
         full[:, self.rows] = coef.T
         for f, gone in enumerate(left_out):
             full[f, gone] = 0.0
@@ -152,7 +163,7 @@ class GridPoint:
         found = self._solve(batch, start, min(delta, wide), CARRIED_LEVELS)
         if not found.solved[0]:  # too narrow to begin with: a step is no longer than 2 delta
             found = self._solve(batch, start, wide)
-        coef = self.reduction.expand(found.coef, nobody)[0]
+        coef = self.reduction.expand(found.coef, np.array([self.C]), nobody)[0]
         if found.solved[0] and self.ledger.full(l, coef, within=self._within)[0]:
             return found.delta
         coef = refit_from(problem, np.arange(problem.n), self.C, coef, self.workers)[0]
@@ -193,7 +204,7 @@ class GridPoint:
             batch = self.reduction.batch(problem, C[near], gone)
             found = self._solve(batch, self._starts(gone), delta)
             effort.add(found.effort)
-            coef[near] = self.reduction.expand(found.coef, gone)
+            coef[near] = self.reduction.expand(found.coef, C[near], gone)
             ready, failed = near[found.solved], np.concatenate([near[~found.solved], from_sets])
             good = self.ledger.solved(l, which[ready], coef[ready], within=self._within)
             failed = np.concatenate([ready[~good], failed])
