@@ -22,7 +22,12 @@ from exactcv.algorithms.alpha_seeding.chain import FROM_FULL, SEEDS, Chain
 from exactcv.algorithms.alpha_seeding.free_rows import FreeRows
 from exactcv.engine.kernel_rows import CachedRows, MatrixRows
 from exactcv.engine.smo import Solution
-from exactcv.exceptions import InputError, NotExactWarning, UnsupportedError
+from exactcv.exceptions import (
+    InputError,
+    MemoryLimitError,
+    NotExactWarning,
+    UnsupportedError,
+)
 from exactcv.problem.folds import make_folds
 from exactcv.problem.kernels import Kernel
 from exactcv.problem.losses import hinge
@@ -434,3 +439,28 @@ def test_without_a_kernel_matrix(seed: int, scheme: str) -> None:
         chain = Chain(source, hinge(signs), np.ones(50), scheme, 1e-9)
         found.append([p.solution.coef for _, p in chain.run(folds, np.full(5, 3.0))])
     assert np.array(found[0]) == pytest.approx(np.array(found[1]), abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["sir", "mir", "avg", "ato"])
+def test_through_the_front_door_without_a_kernel_matrix(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the matrix does not fit into memory_limit, a cache of its rows does the work."""
+    X, y = exactcv.datasets.make_mixture(200, 5, random_state=1)
+    cv = "loo" if method in FROM_FULL else 5
+    grid = {"Cs": [0.5, 5.0], "cv": cv, "gamma": 0.1, "output": "decision", "method": method}
+    whole = exactcv.cross_validate(X, y, **grid)
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("a kernel matrix was made")
+
+    monkeypatch.setattr("exactcv.crossval.run.kernel_matrix", refuse)
+    if method == "ato":
+        with pytest.raises(MemoryLimitError, match=r"takes 320\.0 kB"):
+            exactcv.cross_validate(X, y, memory_limit="100kB", **grid)
+        return
+    held = exactcv.cross_validate(X, y, memory_limit="100kB", **grid)
+    assert held.certificate.exact
+    np.testing.assert_allclose(held.decision, whole.decision, atol=1e-6)
+    with pytest.raises(MemoryLimitError, match="gamma='median' needs all distances"):
+        exactcv.cross_validate(X, y, memory_limit="100kB", **(grid | {"gamma": "median"}))

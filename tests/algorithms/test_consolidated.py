@@ -255,7 +255,7 @@ def test_no_block_is_bounded_wrongly(seed):
             h = small.K @ fold.coef
             before = FoldBefore(ratio * C, h, float(np.sqrt(max(fold.coef @ h, 0.0))))
             if bounds is None:
-                assert fit_intercept and C == Cs[0]
+                assert fit_intercept and Cs[0] == C
                 continue
             slack = 1e-6 * max(1.0, np.abs(h).max())
             value = (problem.y * h)[train]

@@ -29,6 +29,7 @@ class Support:
     decision: bool = True  # left-out decision values, or labels only
     penalty: Penalty = "norm"  # of the problem that it solves
     any_kernel: bool = False  # convex whether or not the kernel matrix is positive semidefinite
+    row_cache: bool = False  # needs only rows of the kernel matrix, as many as memory holds
     options: tuple[Option, ...] = ()  # what ``method_options`` may set
 
 

@@ -84,7 +84,7 @@ class AlphaSeeding:
     def _chain(self, task: Task, workers: Workers, options: dict[str, Any]) -> Chain:
         problem, plain = task.problem, task.tol >= PLAIN
         return Chain(
-            source=MatrixRows(problem.K),
+            source=problem.rows or MatrixRows(problem.K),
             loss=problem.loss,
             weight=problem.weight,
             scheme=self.scheme,
@@ -204,7 +204,14 @@ def _make(scheme: str, summary: str) -> AlphaSeeding:
     options = OPTIONS + OWN_OPTIONS.get(scheme, ())
     return AlphaSeeding(
         scheme,
-        Support(summary=summary, paper=_PAPER, losses=("hinge",), folds=folds, options=options),
+        Support(
+            summary=summary,
+            paper=_PAPER,
+            losses=("hinge",),
+            folds=folds,
+            row_cache=scheme != "ato",  # which holds the columns of all free rows
+            options=options,
+        ),
     )
 
 
