@@ -46,6 +46,7 @@ __all__ = [
     "RocDisplay",
     "SlowFoldsWarning",
     "SmoothSVC",
+    "SmoothSVR",
     "UnsupportedError",
     "__version__",
     "cross_val_predict",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from .estimators.drop_in.grid_search import GridSearchCV
     from .estimators.nested import nested_cross_validate
     from .estimators.smooth_svc import SmoothSVC
+    from .estimators.smooth_svr import SmoothSVR
     from .estimators.svc_cv import SVCCV
     from .report.html.page import write_html
     from .report.plots import ErrorCurveDisplay, HeatMapDisplay, LeftOutDisplay, RocDisplay
@@ -95,6 +97,7 @@ _LAZY = {
     "RocDisplay": "report.plots",
     "SVCCV": "estimators.svc_cv",
     "SmoothSVC": "estimators.smooth_svc",
+    "SmoothSVR": "estimators.smooth_svr",
     "leave_pair_out": "crossval.leave_pair_out",
     "load_model": "storage.model_file",
     "save_model": "storage.model_file",

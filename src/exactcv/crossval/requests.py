@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -81,6 +81,7 @@ class KernelRequest:
     @classmethod
     def read(cls, given: Given, plan: Plan) -> KernelRequest:
         """Read and check."""
+        given = _reduced(given, plan)
         weights = given.sample_weight, given.class_weight
         cached = _needs_cache(given, plan)
         data = inputs.read_data(
@@ -176,6 +177,18 @@ class FeatureRequest:
     def task(self, plan: Plan, workers: Workers) -> tuple[FeatureTask, float | None]:
         """The task as it was read; gamma is worked out with the features."""
         return self.ready, None
+
+
+def _reduced(given: Given, plan: Plan) -> Given:
+    """A rectangular kernel is data like any other, for the methods to which kernels are data.
+
+    f = K u + b with a ridge on u is the linear model of the features K.
+    """
+    shape = getattr(given.X, "shape", (0, 0))
+    able = given.kernel.name == "precomputed" and get_method(plan.method).support.any_kernel
+    if able and len(shape) == 2 and shape[0] != shape[1]:
+        return replace(given, kernel=Kernel("linear"))
+    return given
 
 
 def _needs_cache(given: Given, plan: Plan) -> bool:

@@ -128,8 +128,9 @@ class KernelRows:
     def of(cls, X: FloatArray, kernel: Kernel, plan: Plan, workers: Workers) -> KernelRows:
         """The kernel matrix of all rows; one that is not positive semidefinite is said aloud."""
         workers.watch.say(f"kernel matrix, {len(X)} rows")
-        K, gamma = kernel_matrix(X, kernel, workers)
-        psd = get_method(plan.method).support.any_kernel or check_psd(K, kernel)
+        any_kernel = get_method(plan.method).support.any_kernel
+        K, gamma = kernel_matrix(X, kernel, workers, symmetric=not any_kernel)
+        psd = any_kernel or check_psd(K, kernel)
         kernel = kernel if gamma is None else replace(kernel, gamma=gamma)
         return cls(K, None if kernel.name == "precomputed" else X, kernel, psd)
 

@@ -99,7 +99,7 @@ class Ledger:
         self._alike: tuple[IntArray, IntArray] | None = None
         # In leave-one-out, pair f is fold f: the row it leaves out.
         self._own = folds.pair_rows if folds.leave_one_out else None
-        self._has_rows = problem.rows is None  # of K, to tell nearby solutions by
+        self._has_rows = problem.rows is None and problem.symmetric  # to find K c of neighbours by
 
     # ---- entries ------------------------------------------------------------------------------
 

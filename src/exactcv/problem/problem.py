@@ -55,7 +55,9 @@ def row_weights(weight: FloatArray, count: int, own: IntArray | None) -> FloatAr
 
 @dataclass(frozen=True)
 class Problem:
-    """Kernel matrix K (symmetric, C-contiguous), targets, row weights, loss and penalty.
+    """Kernel matrix K (C-contiguous), targets, row weights, loss and penalty.
+
+    K is symmetric, unless the penalty is a ridge and K the data.
 
     Attributes
     ----------
@@ -96,7 +98,7 @@ class Problem:
     def times(self, coef: FloatArray) -> FloatArray:
         """K c for each row c of ``coef``."""
         if self.rows is None:
-            return np.asarray(coef @ self.K)
+            return np.asarray(coef @ (self.K if self.symmetric else self.K.T))
         had = np.flatnonzero(coef.any(axis=0))
         given, out = coef[:, had], np.empty(coef.shape)
         step = max(1, AT_A_TIME // max(1, len(had)))
@@ -112,6 +114,12 @@ class Problem:
             if name in self.__dict__:
                 other.__dict__[name] = self.__dict__[name]
         return other
+
+    @cached_property
+    def symmetric(self) -> bool:
+        """Is K its transpose?  It need not be where it is the data (the smooth SVM)."""
+        data = self.penalty == "ridge" and self.features is None
+        return not data or bool(np.array_equal(self.K, self.K.T))
 
     @property
     def bounded(self) -> bool:
