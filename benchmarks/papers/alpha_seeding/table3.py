@@ -31,7 +31,8 @@ LARGE, ENOUGH = 10_000, 30
 
 HEAD = [
     "data", "n", "k", "folds run", "LIBSVM CPU s", "cold CPU s", "SIR CPU s", "exact CPU s",
-    "cold iterations", "SIR iterations", "cold evaluations", "SIR evaluations", "seeding share", "accuracy", "ties",
+    "cold iterations", "SIR iterations", "cold evaluations", "SIR evaluations",
+    "seeding share", "accuracy", "ties",
     "labels of SIR", "labels of exact",
 ]  # fmt: skip
 
