@@ -110,7 +110,7 @@ class SmoothSVR(TypedRegressor, RegressorMixin, BaseEstimator):
     def fit(self, X: Matrix, y: Vector, sample_weight: Vector | None = None) -> Self:
         """Fit to the rows of X with values y."""
         solved = self._solve(X, y, sample_weight)
-        linear, coef, b = solved.linear, *solved.split(solved.found.theta)
+        linear, (coef, b) = solved.linear, solved.split(solved.found.theta)
         for stale in ("coef_", "dual_coef_"):  # of an earlier fit with another kernel
             self.__dict__.pop(stale, None)
         setattr(self, "coef_" if linear else "dual_coef_", coef)

@@ -196,40 +196,48 @@ class GridPoint:
         if not len(rest):
             return coef, Effort()
         far = self._moved([left_out[k] for k in rest]) > REACH * delta
+        levels = MAX_LEVELS
+        if not task.folds.leave_one_out:  # few columns, and a bound that is far from sharp: one try
+            levels, far = (1 if far.any() else MAX_LEVELS), np.zeros(len(rest), dtype=bool)
         near, from_sets = rest[~far], rest[far]
         effort = Effort(from_sets=len(from_sets))
-        failed = from_sets
         if len(near):
             gone = [left_out[k] for k in near]
             batch = self.reduction.batch(problem, C[near], gone)
-            found = self._solve(batch, self._starts(gone), delta)
+            found = self._solve(batch, self._starts(gone), delta, levels)
             effort.add(found.effort)
             coef[near] = self.reduction.expand(found.coef, C[near], gone)
-            ready, failed = near[found.solved], np.concatenate([near[~found.solved], from_sets])
+            ready, failed = near[found.solved], near[~found.solved]
             good = self.ledger.solved(l, which[ready], coef[ready], within=self._within)
-            failed = np.concatenate([ready[~good], failed])
-        tracker = Tracker(problem, self.workers.cancel, task.tol) if len(failed) else None
-        for k in failed:
-            assert tracker is not None
-            how = entries.SOLVED if k in from_sets else entries.FALLBACK
-            coef[k] = self._from_sets(tracker, left_out[k], float(C[k]))
-            mine = which[k : k + 1]
+            self._by_sets(which, C, coef, np.concatenate([failed, ready[~good]]), entries.FALLBACK)
+        self._by_sets(which, C, coef, from_sets, entries.SOLVED)
+        return coef, effort
+
+    def _by_sets(
+        self, which: IntArray, C: FloatArray, coef: FloatArray, places: IntArray, how: int
+    ) -> None:
+        """Folds at these places by the active set, from where the full solution has its rows.
+
+        What misses the tolerance even then goes to the solver of ``refit``.
+        """
+        if not len(places):
+            return
+        problem, l, full = self.task.problem, self.l, self._full_point
+        tracker = Tracker(problem, self.workers.cancel, self.task.tol)
+        for k in places:
+            gone, mine = self.task.folds.left_out[which[k]], which[k : k + 1]
+            state = full.state.copy()
+            state[gone] = -1
+            coef[k] = tracker.move(full, float(C[k]), state).coef
             if not self.ledger.solved(l, mine, coef[k : k + 1], how=how, within=self._within)[0]:
-                train = np.setdiff1d(np.arange(problem.n), left_out[k])
+                train = np.setdiff1d(np.arange(problem.n), gone)
                 coef[k] = refit_from(problem, train, float(C[k]), coef[k], self.workers)[0]
                 self.ledger.solved(l, mine, coef[k : k + 1], how=entries.FALLBACK)
-        return coef, effort
 
     def _moved(self, left_out: list[IntArray]) -> FloatArray:
         """How far decision values move at most, for each fold, when its rows give up theirs."""
         give = np.abs(self.ledger.coef[self.l]) * self.task.problem.diagonal
         return np.array([give[gone].sum() for gone in left_out])
-
-    def _from_sets(self, tracker: Tracker, gone: IntArray, C: float) -> FloatArray:
-        """The active set from where the full solution has its rows."""
-        state = self._full_point.state.copy()
-        state[gone] = -1
-        return tracker.move(self._full_point, C, state).coef
 
     @cached_property
     def _full_point(self) -> Point:
