@@ -47,6 +47,7 @@ __all__ = [
     "RocDisplay",
     "SlowFoldsWarning",
     "SmoothSVC",
+    "SmoothSVR",
     "UnsupportedError",
     "__version__",
     "cross_val_predict",
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from .estimators.drop_in.grid_search import GridSearchCV
     from .estimators.nested import nested_cross_validate
     from .estimators.smooth_svc import SmoothSVC
+    from .estimators.smooth_svr import SmoothSVR
     from .estimators.svc_cv import SVCCV
     from .report.html.page import write_html
     from .report.plots import ErrorCurveDisplay, HeatMapDisplay, LeftOutDisplay, RocDisplay
@@ -100,6 +102,7 @@ _LAZY = {
     "SmoothSVC": "estimators.smooth_svc",
     "CVInterval": "crossval.cv_interval",
     "cv_interval": "crossval.cv_interval",
+    "SmoothSVR": "estimators.smooth_svr",
     "leave_pair_out": "crossval.leave_pair_out",
     "load_model": "storage.model_file",
     "save_model": "storage.model_file",

@@ -19,9 +19,15 @@ from exactcv._core import _seeding
 from exactcv._core.reference import seeding as reference_seeding
 from exactcv.algorithms.alpha_seeding import Change, repair, shift
 from exactcv.algorithms.alpha_seeding.chain import FROM_FULL, SEEDS, Chain
+from exactcv.algorithms.alpha_seeding.free_rows import FreeRows
 from exactcv.engine.kernel_rows import CachedRows, MatrixRows
 from exactcv.engine.smo import Solution
-from exactcv.exceptions import InputError, NotExactWarning, UnsupportedError
+from exactcv.exceptions import (
+    InputError,
+    MemoryLimitError,
+    NotExactWarning,
+    UnsupportedError,
+)
 from exactcv.problem.folds import make_folds
 from exactcv.problem.kernels import Kernel
 from exactcv.problem.losses import hinge
@@ -187,14 +193,95 @@ def test_mir_is_the_least_squares_solution_where_that_is_feasible() -> None:
     assert SEEDS["mir"](change)[[40, 41]] == pytest.approx(change.coef[[3, 8]], abs=1e-5)
 
 
-def test_ato_ends_at_the_optimum_when_it_may_take_all_its_steps() -> None:
-    """Its steps follow the solution path, so that no SMO is needed after a small change."""
-    problem = mixture(60)
-    change = change_of(problem, np.array([], int), np.array([5]), C=1.0)
-    chain = Chain(change.source, hinge(problem.y), np.ones(60), None, 1e-9)
-    solved = chain.cold(change.train, 1.0).solution
-    assert abs(change.coef[5]) > 0.1
-    assert SEEDS["ato"](change) == pytest.approx(solved.coef, abs=1e-5)
+@pytest.mark.parametrize("sums", [True, False])
+@pytest.mark.parametrize("C", [0.05, 1.0, 20.0])
+def test_ato_ramps_to_the_optimum(C: float, sums: bool) -> None:
+    """Its steps follow the solution path: when R is empty nothing is left for SMO to do."""
+    problem = mixture(120)
+    change = change_of(problem, np.arange(12), np.arange(12, 24), C, sums)
+    chain = Chain(change.source, hinge(problem.y), np.ones(120), None, 1e-10, fit_intercept=sums)
+    solved = chain.cold(change.train, C).solution
+    assert np.abs(change.coef[change.removed]).sum() > C
+    assert SEEDS["ato"](change) == pytest.approx(solved.coef, abs=1e-5 * max(C, 1.0))
+
+
+def test_ato_leaves_the_rest_to_smo_when_its_steps_are_limited() -> None:
+    X, y = exactcv.datasets.make_mixture(150, 5, random_state=1)
+    grid = {"Cs": [20.0], "cv": 10, "method": "ato", "tol": 1e-3}
+    counts, errors = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotExactWarning)
+        for steps in (0, 5, None):
+            found = exactcv.cross_validate(X, y, method_options={"max_steps": steps}, **grid)
+            counts.append(int(found.stats["iterations"][0]))
+            errors.append(int(found.n_errors[0]))
+    assert counts[2] < 0.5 * min(counts[:2])
+    assert len(set(errors)) == 1
+
+
+def test_the_inverse_of_the_free_rows_is_kept_up_to_date() -> None:
+    """Rows that come and go, some of them alike, leave the solution of the bordered system."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    X[20:] = X[:10]
+    K = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))
+    for intercept in (True, False):
+        here = list(range(5))
+        free = FreeRows(np.array(here), K[:, here], 1.0, intercept)
+        for _ in range(200):
+            row = int(rng.integers(30))
+            if row in here:
+                free.remove(row)
+                here.remove(row)
+            elif free.add(row, K[:, row]):
+                here.append(row)
+            else:
+                assert {(row + 20) % 40, row - 20} & set(here)  # a copy of one that is there
+            if not here:
+                continue
+            q, total = K @ rng.normal(size=30), float(rng.normal())
+            x, beta = free.follow(q, total)
+            assert sorted(free.rows) == sorted(here)
+            np.testing.assert_allclose(free.times(x), K[:, free.rows] @ x, atol=1e-12)
+            np.testing.assert_allclose(
+                (free.times(x) + beta + q)[here], 0.0, atol=1e-9 * np.abs(x).sum()
+            )
+            if intercept:
+                assert x.sum() == pytest.approx(-total, abs=1e-8)
+
+
+def test_mir_takes_the_printed_right_hand_side() -> None:
+    """Delta f = b - f on rows at a bound is another problem, with the same answer after SMO."""
+    X, y = exactcv.datasets.make_mixture(100, 4, random_state=3)
+    found = [
+        exactcv.cross_validate(
+            X, y, Cs=[5.0], cv=5, method="mir", method_options={"delta_f": delta}
+        )
+        for delta in ("zero", "printed")
+    ]
+    assert found[0].stats["iterations"][0] != found[1].stats["iterations"][0]
+    assert (found[0].wrong == found[1].wrong).all()
+    assert all(one.certificate.exact for one in found)
+    change = change_of(mixture(60), np.arange(6), np.arange(6, 12))
+    old = np.concatenate([change.shared, change.removed])
+    bound = np.setdiff1d(old, change.inside(change.coef, old))
+    wanted = np.zeros(60)
+    wanted[bound] = change.errors[bound] - change.intercept
+    A = np.vstack([change.block(old, change.entering), np.ones(len(change.entering))])
+    gone = change.coef[change.leaving]
+    right = np.r_[wanted[old] + change.block(old, change.leaving) @ gone, gone.sum()]
+    expected = np.clip(
+        np.linalg.lstsq(A, right, rcond=None)[0],
+        change.lower[change.entering],
+        change.upper[change.entering],
+    )
+    lack = change.kept()[change.shared].sum() + expected.sum()
+    expected = shift(
+        expected, change.lower[change.entering], change.upper[change.entering],
+        float(expected.sum() - lack),
+    )  # fmt: skip
+    seed = SEEDS["mir"](change, delta_f="printed")
+    assert seed[change.entering] == pytest.approx(expected, abs=1e-4)
 
 
 def test_avg_and_top_put_back_what_has_left() -> None:
@@ -318,6 +405,9 @@ def test_loose_tolerance_is_plain_smo() -> None:
         ("sir", {"warm": True}, "no option 'warm'"),
         ("sir", {"warm_C": 1}, "warm_C"),
         ("mir", {"max_iter": 0}, "max_iter"),
+        ("mir", {"max_steps": 3}, "no option 'max_steps'"),
+        ("ato", {"max_steps": -1}, "max_steps"),
+        ("mir", {"delta_f": "paper"}, "delta_f"),
         ("exact", {"warm_C": True}, "no options"),
     ],
 )
@@ -349,3 +439,28 @@ def test_without_a_kernel_matrix(seed: int, scheme: str) -> None:
         chain = Chain(source, hinge(signs), np.ones(50), scheme, 1e-9)
         found.append([p.solution.coef for _, p in chain.run(folds, np.full(5, 3.0))])
     assert np.array(found[0]) == pytest.approx(np.array(found[1]), abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["sir", "mir", "avg", "ato"])
+def test_through_the_front_door_without_a_kernel_matrix(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the matrix does not fit into memory_limit, a cache of its rows does the work."""
+    X, y = exactcv.datasets.make_mixture(200, 5, random_state=1)
+    cv = "loo" if method in FROM_FULL else 5
+    grid = {"Cs": [0.5, 5.0], "cv": cv, "gamma": 0.1, "output": "decision", "method": method}
+    whole = exactcv.cross_validate(X, y, **grid)
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("a kernel matrix was made")
+
+    monkeypatch.setattr("exactcv.crossval.run.kernel_matrix", refuse)
+    if method == "ato":
+        with pytest.raises(MemoryLimitError, match=r"takes 320\.0 kB"):
+            exactcv.cross_validate(X, y, memory_limit="100kB", **grid)
+        return
+    held = exactcv.cross_validate(X, y, memory_limit="100kB", **grid)
+    assert held.certificate.exact
+    np.testing.assert_allclose(held.decision, whole.decision, atol=1e-6)
+    with pytest.raises(MemoryLimitError, match="gamma='median' needs all distances"):
+        exactcv.cross_validate(X, y, memory_limit="100kB", **(grid | {"gamma": "median"}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from exactcv.algorithms.loo_stopping.checks import reaches, sufficiency
 from exactcv.algorithms.loo_stopping.dual_pair import DualPair, Outcome
 from exactcv.algorithms.loo_stopping.method import TRIAL_ROWS, LooStopping
 from exactcv.engine import smo
-from exactcv.exceptions import UnsupportedError
+from exactcv.exceptions import InputError, NotExactWarning, UnsupportedError
 from exactcv.judge.ledger import PROVED, Ledger
 from exactcv.problem.folds import Folds
 from exactcv.problem.problem import Task
@@ -220,6 +221,52 @@ def test_check_3_needs_room_for_the_coefficient_that_goes() -> None:
 
 
 # ---- the stopping condition ---------------------------------------------------------------------
+
+
+def test_check_3_walks_the_intercept() -> None:
+    """Rows whose coefficient the free rows cannot take up are settled all the same."""
+    rng = np.random.default_rng(0)
+    settled = 0
+    for _ in range(20):
+        n = 30
+        x = rng.normal(size=(n, 2)) + np.repeat([[1.5, 0.0], [-1.5, 0.0]], n // 2, axis=0)
+        y = np.repeat([1.0, -1.0], n // 2)
+        small = Small(np.ascontiguousarray(x @ x.T), y, np.ones(n))
+        task = labels_task(small, [0.02])
+        full, h = solution(task)
+        levels = task.problem.loss.coefficient_levels(np.full(n, 0.02))
+        box = levels[:, 1], levels[:, 0]
+        u = h + full.intercept
+        found = sufficiency(task.problem, full.coef, u, box, reaches(task.problem), 1e-7)
+        inside = (full.coef > box[0] + 1e-9) & (full.coef < box[1] - 1e-9)
+        room = np.where(inside, box[1] - full.coef, 0.0), np.where(inside, full.coef - box[0], 0.0)
+        for r in np.flatnonzero(found.right):
+            assert left_out_value(task, int(r)) > 0
+            side = 0 if full.coef[r] > 0 else 1
+            settled += abs(full.coef[r]) >= room[side].sum() - room[side][r]
+    assert settled > 10  # rows that were left open while the free rows had to take up everything
+
+
+def test_epsilon_is_that_of_the_paper(small: tuple[np.ndarray, np.ndarray]) -> None:
+    """Plain SMO to eps: not certified, cheaper, and with a small eps the exact labels."""
+    X, y = exactcv.datasets.make_mixture(80, 5, random_state=2)
+    grid = {"Cs": [0.5, 20.0], "method": "loo_stopping"}
+    exact = exactcv.cross_validate(X, y, **grid)
+    assert exact.certificate.exact
+    counts = []
+    for epsilon in (1e-6, 1e-3, 0.3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotExactWarning)
+            found = exactcv.cross_validate(X, y, method_options={"epsilon": epsilon}, **grid)
+        counts.append(int(found.stats["iterations"].sum() + found.stats["full_iterations"].sum()))
+        if epsilon < 1e-2:
+            assert (found.wrong == exact.wrong).all()
+        assert not found.certificate.exact
+    assert counts[0] > counts[1] > counts[2]
+    plain = exactcv.cross_validate(X, y, method_options={"stopping": False}, **grid)
+    assert plain.stats["stopped"].sum() == 0 and (plain.wrong == exact.wrong).all()
+    with pytest.raises(InputError, match="epsilon"):
+        exactcv.cross_validate(X, y, method_options={"epsilon": -1.0}, **grid)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

@@ -213,3 +213,19 @@ def test_all_on_margin_is_used():
     assert magic.stats["iterations"].sum() == 0
     exact = exactcv.cross_validate(K, y, kernel="precomputed", Cs=[100.0], output="decision")
     np.testing.assert_allclose(magic.decision, exact.decision, atol=1e-8)
+
+
+@pytest.mark.parametrize("method", ["magic", "consolidated"])
+def test_folds_that_smoothing_cannot_reach_start_from_the_sets_of_the_full_solution(method):
+    """A nearly singular kernel with an intercept: rows that differ by 1e-9 of f's range decide."""
+    rng = np.random.default_rng(0)
+    X = np.exp(rng.normal(0, 10, 50))[:, None] * (1 + 0.1 * rng.normal(size=(50, 2)))
+    y = np.where(rng.random(50) < 0.5, 1.0, -1.0)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    grid = {"lambdas": [1.0, 0.3], "gamma": 1.0, "tol": 1e-6, "output": "decision"}
+    found = exactcv.cross_validate(X, y, method=method, **grid)
+    refit = exactcv.cross_validate(X, y, method="refit", **grid)
+    np.testing.assert_allclose(found.decision, refit.decision, atol=1e-5)
+    assert found.certificate.exact and found.stats["fallback"] == 0
+    assert found.stats["from_sets"].min() > 10
+    assert found.stats["iterations"].max() < 5000  # smoothing alone: 130,000, and 79 fallbacks

@@ -51,6 +51,9 @@ def test_methods_are_listed(
     monkeypatch.setattr(cli, "methods", lambda: {"stub": method.support})
     assert cli.main(["methods"]) == 0
     assert "losses: hinge; folds: any" in capsys.readouterr().out
+    monkeypatch.undo()
+    assert cli.main(["methods"]) == 0
+    assert "option max_steps=None: steps of one seed" in capsys.readouterr().out
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:

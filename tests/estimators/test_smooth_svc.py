@@ -20,6 +20,7 @@ import exactcv
 from exactcv import SmoothSVC
 from exactcv.algorithms.rank_update.newton_armijo import GRADIENT, ROUGH
 from exactcv.exceptions import InputError, NotExactWarning
+from exactcv.problem.folds import make_folds
 from exactcv.problem.kernels import Kernel, kernel_matrix
 
 
@@ -65,13 +66,52 @@ def test_callable_kernel_and_scoring() -> None:
     assert np.isfinite(scores).all()
 
 
+def test_a_kernel_may_be_asymmetric_or_rectangular() -> None:
+    """The paper's model asks nothing of the kernel: its matrix is data."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(40, 3)), labels(40)
+    X += 0.5 * y[:, None]
+    K = np.tanh(X @ rng.normal(size=(3, 40)))  # not symmetric
+    for data in (K, K[:, :7]):
+        model = SmoothSVC(kernel="precomputed", C=3.0).fit(data, y)
+        plain = SmoothSVC(kernel="linear", C=3.0).fit(data, y)
+        assert model.dual_coef_[0] == pytest.approx(plain.coef_[0], abs=1e-9)
+        assert model.decision_function(data) == pytest.approx(
+            plain.decision_function(data), abs=1e-9
+        )
+        assert model.gradient_norm_ < 1e-8
+
+
+@pytest.mark.parametrize("cv", ["loo", 5])
+def test_cross_validation_with_an_asymmetric_kernel(cv: Any) -> None:
+    """Each fold by a fit of its own: a row takes its column along; those of a reduced one stay."""
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(30, 3)), labels(30)
+    X += 0.5 * y[:, None]
+    K = np.tanh(X @ rng.normal(size=(3, 30)))
+    folds = make_folds(cv, X, y)
+    for data, own in ((K, True), (np.ascontiguousarray(K[:, :6]), False)):
+        found = exactcv.cross_validate(
+            data, y, kernel="precomputed", Cs=[0.5, 5.0], cv=cv, loss="squared_hinge",
+            method="rank_update", output="decision", tol=1e-6,
+        )  # fmt: skip
+        assert found.certificate.exact
+        for out in folds.left_out:
+            train = np.setdiff1d(np.arange(30), out)
+            columns = train if own else np.arange(6)
+            for l, C in enumerate((0.5, 5.0)):
+                part = SmoothSVC(kernel="linear", C=2 * C).fit(
+                    data[np.ix_(train, columns)], y[train]
+                )
+                expected = part.decision_function(data[np.ix_(out, columns)])
+                assert found.decision[l, out] == pytest.approx(expected, abs=1e-6)
+
+
 def test_bad_arguments() -> None:
     X, y = np.eye(4), np.array([0, 1, 0, 1])
     for wrong in ({"C": -1.0}, {"strategy": "III"}, {"kernel": "cubic"}, {"gamma": "big"}):
         with pytest.raises(InputError):
             SmoothSVC(**wrong).fit(X, y)
-    with pytest.raises(InputError, match="square"):
-        SmoothSVC(kernel="precomputed").fit(X[:, :2], y)
 
 
 def test_several_classes_are_told_what_to_do() -> None:

@@ -139,6 +139,9 @@ def estimators(X: Floats, y: Floats, folder: pathlib.Path) -> exactcv.SVCCV:
 
     smooth = exactcv.SmoothSVC(C=1.0, kernel="rbf", strategy="II").fit(X, y, sample_weight=1.0)
     assert_type(smooth, exactcv.SmoothSVC)
+    tube = exactcv.SmoothSVR(C=1.0, epsilon=0.2, kernel="rbf").fit(X, y)
+    assert_type(tube, exactcv.SmoothSVR)
+    assert_type(tube.left_out_predict(X, y, cv=5), Floats)
     assert_type(smooth.gradient_norm_, float)
     assert_type(smooth.decision_function(X), Floats)
 

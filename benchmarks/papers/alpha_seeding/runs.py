@@ -4,7 +4,8 @@ Sets can be run one by one (``--only``): what is measured is kept, and the table
 that is there.
 
 Every scheme runs plain SMO with tolerance 1e-3, as the paper's LIBSVM does, on the same folds.
-``cold`` starts every fold from zero.  As in the paper no kernel matrix is held: rows are computed
+``cold`` starts every fold from zero; ``libsvm`` is LIBSVM, if libsvm-official is there, with its
+shrinking.  As in the paper no kernel matrix is held: rows are computed
 from the features into a cache of 200 MB, anew in each fold.  Iterations and kernel evaluations are
 those of the folds (the solution on all rows is not in them, except for AVG and TOP, which start
 from it).  Times are processor time on one thread.
@@ -17,10 +18,15 @@ timed.  As in LIBSVM what is then not above zero is predicted to be of class -1.
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
+import re
+import sys
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from time import process_time
 
@@ -38,7 +44,7 @@ from exactcv.algorithms import get_method
 from exactcv.algorithms.alpha_seeding.chain import FROM_FULL, SEEDS, Chain, Placed
 from exactcv.datasets import make_mixture
 from exactcv.engine.kernel_rows import CachedRows, RowSource
-from exactcv.engine.smo import Known, Solution, solve
+from exactcv.engine.smo import Known, solve
 from exactcv.judge.ledger import Ledger
 from exactcv.problem.folds import Folds, leave_one_out_folds, make_folds
 from exactcv.problem.grid import Grid
@@ -70,6 +76,7 @@ class Settings:
     only: tuple[str, ...]
     schemes: tuple[str, ...]
     measure: bool
+    missing: bool = False
 
     @property
     def size(self) -> str:
@@ -124,13 +131,20 @@ def parse(doc: str | None) -> Settings:
     parser = command.parser(doc, sizes, FILE)
     parser.add_argument("--only", nargs="*", default=[], metavar="FILE", help="only these sets")
     parser.add_argument("--schemes", nargs="*", default=[], metavar="NAME", help="only these")
+    parser.add_argument("--missing", action="store_true", help="only what is not kept yet")
     parser.add_argument("--no-run", action="store_true", help="make the table of earlier runs")
     given = parser.parse_args()
     if given.data is None and not given.no_run:
         parser.error("give the folder of the data sets with --data or EXACTCV_DATA")
     folder = Path(given.data or ".")
     return Settings(
-        folder, given.full, given.write, tuple(given.only), tuple(given.schemes), not given.no_run
+        folder,
+        given.full,
+        given.write,
+        tuple(given.only),
+        tuple(given.schemes),
+        not given.no_run,
+        given.missing,
     )
 
 
@@ -177,7 +191,7 @@ def run(loaded: Loaded, scheme: str, k: int | str, first: int | None = None) -> 
     """One cross-validation; of a small set several times, of which the quickest counts."""
     say(f"{loaded.what.name}, k = {k}, {scheme}")
     folds = loaded.folds(k, first)
-    work = _run_exact if scheme == "exact" else _run_scheme
+    work = {"exact": _run_exact, "libsvm": _run_libsvm}.get(scheme, _run_scheme)
     best = min(
         (work(loaded, scheme, folds) for _ in range(REPEAT if len(loaded.y) < SMALL else 1)),
         key=lambda one: one.seconds,
@@ -225,7 +239,8 @@ def _run_scheme(loaded: Loaded, scheme: str, folds: Folds) -> Run:
             placed = next(solutions, None)
             if placed is None:
                 break
-            found = _values(loaded, placed.solution, folds.test[fold])
+            answer = placed.solution
+            found = _values(loaded, answer.coef, answer.intercept, folds.test[fold])
             seconds += process_time() - start
             found, near, extra = _settled(chain, loaded, placed, folds.test[fold], found)
             close, settling = close + near, settling + extra
@@ -251,14 +266,14 @@ def _folds_of(chain: Chain, loaded: Loaded, folds: Folds) -> Iterable[Placed]:
         yield placed
 
 
-def _values(loaded: Loaded, solution: Solution, test: np.ndarray) -> np.ndarray:
+def _values(loaded: Loaded, coef: np.ndarray, b: float, test: np.ndarray) -> np.ndarray:
     """Left-out decision values, some rows at a time."""
-    used = np.flatnonzero(solution.coef)
-    values = np.full(len(test), solution.intercept)
+    used = np.flatnonzero(coef)
+    values = np.full(len(test), b)
     step = max(1, BLOCK // max(len(used), 1))
     for first in range(0, len(test), step):
         rows = test[first : first + step]
-        values[first : first + step] += loaded.source.block(rows, used) @ solution.coef[used]
+        values[first : first + step] += loaded.source.block(rows, used) @ coef[used]
     return values
 
 
@@ -281,8 +296,54 @@ def _settled(
             polish=False,
         )
         iterations += solution.iterations
-        values = _values(loaded, solution, test)
+        values = _values(loaded, solution.coef, solution.intercept, test)
     return values, close, iterations
+
+
+def has_libsvm() -> bool:
+    return find_spec("libsvm") is not None
+
+
+def _run_libsvm(loaded: Loaded, scheme: str, folds: Folds) -> Run:
+    """LIBSVM itself (libsvm-official), a training of its own for each fold, a cache of 200 MB."""
+    from libsvm.svmutil import svm_parameter, svm_problem, svm_train
+
+    what, values, seconds, iterations = loaded.what, [], 0.0, 0
+    X, everyone = sparse.csr_matrix(loaded.X), np.arange(len(loaded.y))
+    parameter = svm_parameter(f"-t 2 -c {what.C} -g {what.gamma} -e {TOL} -m 200")
+    for out, test in zip(folds.left_out, folds.test, strict=True):
+        train = np.delete(everyone, out)
+        problem = svm_problem(loaded.y[train], X[train])
+        start = process_time()
+        with threadpool_limits(limits=1), _Heard() as heard:
+            model = svm_train(problem, parameter)
+        coef, first = np.zeros(len(loaded.y)), model.get_labels()[0]
+        coef[train[np.array(model.get_sv_indices()) - 1]] = first * np.ravel(model.get_sv_coef())
+        b = -first * model.rho[0]
+        values.append(_values(loaded, coef, b, test))
+        seconds += process_time() - start
+        iterations += sum(map(int, re.findall(r"#iter = (\d+)", heard.text)))
+    return Run(0.0, seconds, iterations, 0, np.concatenate(values))
+
+
+class _Heard:
+    """What compiled code prints: LIBSVM tells its iterations nowhere else."""
+
+    text = ""
+
+    def __enter__(self) -> _Heard:
+        self._file, self._screen = tempfile.TemporaryFile(), os.dup(1)
+        sys.stdout.flush()
+        os.dup2(self._file.fileno(), 1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        ctypes.CDLL(None).fflush(None)
+        os.dup2(self._screen, 1)
+        os.close(self._screen)
+        self._file.seek(0)
+        self.text = self._file.read().decode()
+        self._file.close()
 
 
 def _run_exact(loaded: Loaded, scheme: str, folds: Folds) -> Run:
@@ -313,6 +374,8 @@ def collect(
     for loaded in load(settings):
         for k in ks:
             for scheme in filter(settings.wants, schemes):
+                if settings.missing and records.get(loaded.what.file, k, scheme) is not None:
+                    continue
                 record = measure(loaded, scheme, k)
                 if record is not None:
                     records.add(record)

@@ -6,8 +6,11 @@
 label also by ``loo_stopping``, hours.
 
 The LOO error is over all rows of five realizations, by ``exact``; ``loo_stopping`` does the same
-work on the first realization (or as much of it as Table 3 does), and the labels are compared.  The
-test error is that of the chosen model on the rows that a realization leaves for testing.
+work on the first realization (or as much of it as Table 3 does), and the labels are compared.
+
+The printed LOO errors are *means of each realization's minimum* over the grid, not the minimum of
+the mean, which the text suggests: on stored splits that gives heart 14.24 and 13.53 and ringnorm
+23.45, to the digit.  Both are shown.  The test error is that of the model with the least mean.
 """
 
 from __future__ import annotations
@@ -38,9 +41,13 @@ PUBLISHED = {
 
 @dataclass(frozen=True)
 class Errors:
-    """Of every model of the grid, averaged over realizations."""
+    """Of every model of the grid, averaged over realizations.
+
+    ``minima`` is the mean of each realization's least LOO error.
+    """
 
     loo: np.ndarray
+    minima: float
     test: np.ndarray
     spread: np.ndarray
     exact_seconds: float
@@ -67,12 +74,19 @@ def main() -> int:
     bench = runs.Bench(options)
     head = ["set"]
     for kernel in options.kernels:
-        head += [f"{kernel}: LOO (%)", "paper", "test (%)", "paper", "`exact` (s)"]
+        head += [
+            f"{kernel}: LOO, mean of minima (%)",
+            "paper",
+            "minimum of the mean",
+            "test (%)",
+            "paper",
+            "`exact` (s)",
+        ]
         head += ["labels compared", "`loo_stopping` (s)", "`exact` (s)", "equal"]
     body, equal = [], True
     found: dict[str, list[Errors]] = {kernel: [] for kernel in options.kernels}
     for name in options.sets:
-        cells = [name + ("" if runs.realization(options.data, name, 0).original else " (seeded)")]
+        cells = [name + runs.origin(options.data, name, runs.REALIZATIONS)]
         for kernel in options.kernels:
             errors = _errors(bench, name, kernel)
             found[kernel].append(errors)
@@ -89,9 +103,11 @@ def main() -> int:
 def _words(options: argparse.Namespace) -> str:
     checked = "every realization" if options.full else "one realization, the rows of Table 3"
     return (
-        f"LOO error of the best model over {runs.REALIZATIONS} realizations, every row left out, "
-        "by `exact`, whose seconds these are; its test error over the same realizations (the "
-        "paper: 100), with the standard deviation. Splits that are not stored are seeded. "
+        f"LOO error over {runs.REALIZATIONS} realizations, every row left out, by `exact`, whose "
+        "seconds these are: the mean of each realization's least error, which is what the paper "
+        "prints, and the least mean; the test error of the model with the least mean over the same "
+        "realizations (the paper: 100), with the standard deviation. Splits that are not "
+        "stored are seeded. "
         f"Then both methods on the same work ({checked}). Equal: the same left-out labels, fold by "
         "fold, at every grid point, and exact certificates. Seconds are of processor time."
     )
@@ -110,7 +126,10 @@ def _errors(bench: runs.Bench, name: str, kernel: str) -> Errors:
     shape = (runs.REALIZATIONS, -1)
     by_loo, by_test = np.reshape(loo, shape), np.reshape(test, shape)
     checked = _check(bench, name, kernel, exact)
-    return Errors(by_loo.mean(axis=0), by_test.mean(axis=0), by_test.std(axis=0), seconds, checked)
+    minima = float(by_loo.min(axis=1).mean())
+    return Errors(
+        by_loo.mean(axis=0), minima, by_test.mean(axis=0), by_test.std(axis=0), seconds, checked
+    )
 
 
 def _check(bench: runs.Bench, name: str, kernel: str, equal: bool) -> Checked:
@@ -133,8 +152,9 @@ def _cells(name: str, kernel: str, errors: Errors) -> list[str]:
     loo, test = PUBLISHED[name][:2] if kernel == "linear" else PUBLISHED[name][2:]
     best, checked = errors.best, errors.checked
     return [
-        f"{100 * errors.loo[best]:.2f}",
+        f"{100 * errors.minima:.2f}",
         f"{loo:.2f}",
+        f"{100 * errors.loo[best]:.2f}",
         f"{100 * errors.test[best]:.2f} ± {100 * errors.spread[best]:.2f}",
         f"{test:.2f}",
         f"{errors.exact_seconds:.1f}",
@@ -149,7 +169,7 @@ def _figure(sets: list[str], found: dict[str, list[Errors]]) -> None:
     figure, axes = pyplot().subplots(figsize=(4.2, 4), layout="constrained")
     for kernel, errors in found.items():
         paper = [PUBLISHED[name][0 if kernel == "linear" else 2] for name in sets]
-        axes.loglog(paper, [100 * e.loo[e.best] for e in errors], "o", label=kernel, alpha=0.7)
+        axes.loglog(paper, [100 * e.minima for e in errors], "o", label=kernel, alpha=0.7)
     ends = (0.8, 60.0)
     axes.plot(ends, ends, color="black", linewidth=0.8)
     axes.set_xlabel("least LOO error, paper (%)")

@@ -2,7 +2,8 @@
 
     python -m benchmarks.papers.loo_stopping.table3 --data DIR [--quick | --full] [--write]
 
-13 sets, sizes and grids of the paper, at most 100 rows left out; --quick: four sets, small, about a
+13 sets, sizes and grids of the paper, at most 100 rows left out, one realization or
+--realizations of them; --quick: four sets, small, about a
 minute; --full: 5 realizations, all rows, many hours.
 """
 
@@ -57,7 +58,7 @@ class Line:
     kernel: str
     left_out: int
     points: int
-    original: bool
+    origin: str
     equal: bool = True
     seconds: dict[str, float] = field(default_factory=dict)
     counts: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class Line:
         time = self.seconds
         _, saving, prec = PUBLISHED[self.kernel][self.name]
         return [
-            self.name + ("" if self.original else " (seeded split)"),
+            self.name + self.origin,
             str(self.n),
             "all" if self.left_out == self.n else str(self.left_out),
             str(self.points),
@@ -128,8 +129,9 @@ def _size(options: argparse.Namespace) -> str:
     if options.full:
         return f"{runs.REALIZATIONS} realizations, as in the paper."
     return (
-        "One realization (the paper: 5). Where not all rows are left out in turn, a random sample "
-        "of them is; all others train, so that each problem has the paper's size. The ten rows on "
+        f"Realizations: {options.realizations} (the paper: 5). Where not all rows are left out in "
+        "turn, a random sample of them is; all others train, so that each problem has the "
+        "paper's size. The ten rows on "
         "trial are then a larger share of the work, which makes the savings look smaller. The "
         "paper's grid has 5 points for the linear kernel and 64 for RBF (16: every second gamma "
         "and C)."
@@ -138,12 +140,12 @@ def _size(options: argparse.Namespace) -> str:
 
 def _line(bench: runs.Bench, name: str, kernel: str) -> Line:
     options = bench.options
-    first = runs.realization(options.data, name, 0)
+    origin = runs.origin(options.data, name, options.realizations)
     coarse = runs.is_coarse(options, name, kernel)
     models = runs.models(kernel, coarse)
     points = sum(len(model.Cs) for model in models)
-    line = Line(name, kernel, runs.left_out(options, name, kernel), points, first.original)
-    for k in range(runs.REALIZATIONS if options.full else 1):
+    line = Line(name, kernel, runs.left_out(options, name, kernel), points, origin)
+    for k in range(options.realizations):
         for model in range(len(models)):
             _add(line, bench, runs.Work(name, k, kernel, model, line.left_out, coarse))
     say(f"{kernel} {name}: saving {line.saving():.2f}, Prec {line.prec:.1f}")

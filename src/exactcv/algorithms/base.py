@@ -9,6 +9,7 @@ from ..judge.ledger import Ledger
 from ..problem.problem import Penalty, Task
 from ..runtime.threads import Workers
 from ..types import LossName
+from .options import Option
 
 __all__ = ["FoldKind", "Method", "Support"]
 
@@ -28,6 +29,8 @@ class Support:
     decision: bool = True  # left-out decision values, or labels only
     penalty: Penalty = "norm"  # of the problem that it solves
     any_kernel: bool = False  # convex whether or not the kernel matrix is positive semidefinite
+    row_cache: bool = False  # needs only rows of the kernel matrix, as many as memory holds
+    options: tuple[Option, ...] = ()  # what ``method_options`` may set
 
 
 class Method(Protocol):

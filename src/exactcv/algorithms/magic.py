@@ -160,7 +160,7 @@ class _Smooth:
         scale = max(1.0, float(C.max()) * float((problem.weight * problem.diagonal).max()))
         tol = max(self._within / scale, FINEST)
         found = solve_smooth_columns(batch, self.loss, U, inverse, tol, self.workers.cancel)
-        coef = self.reduction.expand(found.coef, gone)
+        coef = self.reduction.expand(found.coef, C, gone)
         effort.add(found.effort)
         effort.iterating += perf_counter() - start
         return coef, found.intercept, found.solved

@@ -439,6 +439,8 @@ def list_methods() -> None:
     for name, support in methods().items():
         click.echo(f"{name}: {support.summary}")
         click.echo(f"    losses: {', '.join(support.losses)}; folds: {', '.join(support.folds)}")
+        for option in support.options:
+            click.echo(f"    option {option.name}={option.default!r}: {option.meaning}")
         click.echo(f"    from: {support.paper}")
 
 

@@ -170,9 +170,8 @@ def cross_validate(
     memory_limit : int or str, optional
         Bytes, or for example "2GB"; by default what the system has available.
     method_options : dict, optional
-        What only one method understands.  "ato", "mir", "sir", "avg" and "top" take ``warm_C``
-        (follow each fold along C) and ``max_iter`` (SMO iterations for one problem).
-        "rank_update" takes ``strategy`` ("auto", "I", "II", "none").  With ``approx``: ``features``
+        What only one method understands: ``exactcv.methods()[method].options`` names its options,
+        their defaults and what they mean.  With ``approx``: ``features``
         ("memory", "spill" to disk, "recompute" in every pass; "auto" is the first if it takes at
         most 40 percent of the memory, else the last), ``dtype`` of the features ("float64",
         "float32"; sums are float64), ``folder`` to spill to, ``chunk_rows``, ``target_rows`` (in

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core._rows import KERNEL_CODES
+from ..algorithms import get_method
 from ..lowrank.open_source import open_source
 from ..lowrank.options import Options
 from ..lowrank.passes.distributed import as_local
@@ -20,7 +22,7 @@ from ..problem.folds import Folds
 from ..problem.grid import Grid, default_grid, make_grid
 from ..problem.kernels import Kernel, kernel_scale
 from ..problem.problem import Task
-from ..runtime.memory import available_memory, parse_bytes
+from ..runtime.memory import available_memory, parse_bytes, shortage
 from ..runtime.threads import Workers
 from .run import AnyTask, KernelRows, Plan
 
@@ -63,19 +65,28 @@ class Request(Protocol):
 
 @dataclass(frozen=True)
 class KernelRequest:
-    """Rows whose kernel matrix fits into memory; ``data`` are those that count."""
+    """Rows whose kernel matrix fits into memory; ``data`` are those that count.
+
+    Or rows of which it does not fit, for a method that needs only a cache of them: ``cache`` is
+    what that may take, in bytes.
+    """
 
     data: inputs.Data
     kernel: Kernel
     folds: Folds
     grid: Grid | None  # None is the default, which depends on the kernel
     present: inputs.Present
+    cache: int | None = None
 
     @classmethod
     def read(cls, given: Given, plan: Plan) -> KernelRequest:
         """Read and check."""
+        given = _reduced(given, plan)
         weights = given.sample_weight, given.class_weight
-        data = inputs.read_data(given.X, given.y, given.kernel, *weights, given.memory_limit)
+        cached = _needs_cache(given, plan)
+        data = inputs.read_data(
+            given.X, given.y, given.kernel, *weights, given.memory_limit, whole=not cached
+        )
         present = inputs.Present.of(data.weight, data.y)
         if not present.all:
             data = data.part(present.rows, given.kernel.name == "precomputed")
@@ -84,7 +95,14 @@ class KernelRequest:
             grid = make_grid(given.Cs, given.lambdas, len(data.y))
         folds = inputs.check_folds(given.cv, data, given.groups, given.random_state, present)
         plan.check_folds(folds)
-        return cls(data, given.kernel, folds, grid, present)
+        return cls(
+            data,
+            given.kernel,
+            folds,
+            grid,
+            present,
+            _budget(given.memory_limit) if cached else None,
+        )
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -93,7 +111,10 @@ class KernelRequest:
     def task(self, plan: Plan, workers: Workers) -> tuple[Task, float | None]:
         """Computes the kernel matrix."""
         data = self.data
-        rows = KernelRows.of(data.X, self.kernel, plan, workers)
+        if self.cache is None:
+            rows = KernelRows.of(data.X, self.kernel, plan, workers)
+        else:
+            rows = KernelRows.cached(data.X, self.kernel, self.cache, workers)
         grid = self.grid
         if grid is None:
             grid = default_grid(len(data.y), kernel_scale(data.X, rows.kernel, rows.K))
@@ -156,6 +177,27 @@ class FeatureRequest:
     def task(self, plan: Plan, workers: Workers) -> tuple[FeatureTask, float | None]:
         """The task as it was read; gamma is worked out with the features."""
         return self.ready, None
+
+
+def _reduced(given: Given, plan: Plan) -> Given:
+    """A rectangular kernel is data like any other, for the methods to which kernels are data.
+
+    f = K u + b with a ridge on u is the linear model of the features K.
+    """
+    shape = getattr(given.X, "shape", (0, 0))
+    able = given.kernel.name == "precomputed" and get_method(plan.method).support.any_kernel
+    if able and len(shape) == 2 and shape[0] != shape[1]:
+        return replace(given, kernel=Kernel("linear"))
+    return given
+
+
+def _needs_cache(given: Given, plan: Plan) -> bool:
+    """Does the kernel matrix not fit, and is the method content with some of its rows?"""
+    shape = getattr(given.X, "shape", None)
+    if shape is None or len(shape) != 2 or given.kernel.name not in KERNEL_CODES:
+        return False
+    able = get_method(plan.method).support.row_cache
+    return able and shortage(int(shape[0]), given.memory_limit) is not None
 
 
 def _budget(memory_limit: Any) -> int:

@@ -14,9 +14,12 @@ from time import perf_counter
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import numpy as np
+from scipy import sparse
 
 from ..algorithms import check_loss, check_output, check_support, get_method
-from ..exceptions import Interrupted, UnsupportedError
+from ..algorithms.options import read_options
+from ..engine.kernel_rows import CachedRows
+from ..exceptions import Interrupted, MemoryLimitError
 from ..judge.certificate import Certificate
 from ..judge.ledger import Ledger
 from ..lowrank import method as lowrank
@@ -26,13 +29,18 @@ from ..problem import checks
 from ..problem.differentiable import LOSS_BY_NAME
 from ..problem.folds import Folds
 from ..problem.grid import Grid
-from ..problem.kernels import Kernel, check_psd, kernel_matrix
+from ..problem.kernels import Kernel, check_psd, gamma_value, kernel_matrix
 from ..problem.problem import Guests, Problem, Task
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .work import Work
 
 __all__ = ["KernelRows", "Plan", "Ran", "run"]
+
+# Features with a smaller share of entries that are not zero are kept sparse for a cache of rows.
+SPARSE = 0.3
+# Rows that tell whether a kernel is positive semidefinite, where not all fit.
+TRIED = 500
 
 AnyTask: TypeAlias = Task | FeatureTask
 
@@ -69,7 +77,7 @@ class Plan:
             fit_intercept=checks.check_flag("fit_intercept", fit_intercept),
             want_decision=want_decision,
             tol=checks.check_positive("tol", tol),
-            options=_method_options(method, options),
+            options=read_options(method, get_method(method).support.options, options or {}),
         )
 
     def check_folds(self, folds: Folds) -> None:
@@ -96,18 +104,9 @@ class Plan:
             psd=rows.psd,
             penalty=support.penalty,
             features=rows.X if support.penalty == "ridge" and rows.linear else None,
+            rows=rows.cache,
         )
         return Task(problem, folds, grid, self.want_decision, self.tol, self.options, guests)
-
-
-def _method_options(method: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The options as the method wants them; most methods have none."""
-    check = getattr(get_method(method), "check_options", None)
-    if check is not None:
-        return dict(check(given or {}))
-    if given:
-        raise UnsupportedError(f"method={method!r} has no options; leave method_options out")
-    return {}
 
 
 @dataclass(frozen=True)
@@ -116,21 +115,47 @@ class KernelRows:
 
     ``X`` are the features (None for a precomputed matrix), ``kernel`` has gamma as a number, and
     ``psd`` says whether K is positive semidefinite as far as one can tell, or need not be.
+    Where K does not fit it is empty, and ``cache`` computes its rows.
     """
 
     K: FloatArray
     X: FloatArray | None = None
     kernel: Kernel = field(default_factory=lambda: Kernel("precomputed"))
     psd: bool = True
+    cache: CachedRows | None = None
 
     @classmethod
     def of(cls, X: FloatArray, kernel: Kernel, plan: Plan, workers: Workers) -> KernelRows:
         """The kernel matrix of all rows; one that is not positive semidefinite is said aloud."""
         workers.watch.say(f"kernel matrix, {len(X)} rows")
-        K, gamma = kernel_matrix(X, kernel, workers)
-        psd = get_method(plan.method).support.any_kernel or check_psd(K, kernel)
+        any_kernel = get_method(plan.method).support.any_kernel
+        K, gamma = kernel_matrix(X, kernel, workers, symmetric=not any_kernel)
+        psd = any_kernel or check_psd(K, kernel)
         kernel = kernel if gamma is None else replace(kernel, gamma=gamma)
         return cls(K, None if kernel.name == "precomputed" else X, kernel, psd)
+
+    @classmethod
+    def cached(cls, X: FloatArray, kernel: Kernel, memory: int, workers: Workers) -> KernelRows:
+        """No matrix: rows as they are asked for, in as much memory as is left beside X.
+
+        Half of it is for what goes with them (blocks of kernel values, sparse copies of X).
+        """
+        workers.watch.say(f"rows of the kernel matrix, of {len(X)}, on demand")
+        if kernel.uses_gamma and kernel.gamma == "median":
+            raise MemoryLimitError(
+                "the kernel matrix does not fit, and gamma='median' needs all distances: give "
+                "gamma as a number, 'scale' or 'auto', or raise memory_limit"
+            )
+        if kernel.uses_gamma:
+            kernel = replace(kernel, gamma=float(gamma_value(X, kernel) or 0.0))
+        features: Any = X
+        if kernel.name != "laplacian" and np.count_nonzero(X) < SPARSE * X.size:
+            features = sparse.csr_matrix(X)
+        budget = max(memory - X.nbytes, memory // 4) // (2 * workers.n_threads)
+        rows = CachedRows(features, kernel, budget)
+        part = np.linspace(0, len(X) - 1, min(len(X), TRIED)).astype(np.intp)
+        psd = check_psd(rows.block(part, part), kernel)
+        return cls(np.empty((0, 0)), X, kernel, psd, rows)
 
     @property
     def linear(self) -> bool:

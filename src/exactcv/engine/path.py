@@ -295,7 +295,11 @@ def initial_states(problem: Problem) -> StateArray:
 
 def states_of(problem: Problem, C: float, coef: FloatArray) -> StateArray:
     """The place of each row, from its coefficient."""
-    levels = problem.loss.coefficient_levels(C * problem.weight)
+    return place(problem.loss.coefficient_levels(C * problem.weight), problem, coef)
+
+
+def place(levels: FloatArray, problem: Problem, coef: FloatArray) -> StateArray:
+    """The same for levels that are at hand."""
     slack = closeness(levels, problem.diagonal)
     state = np.zeros(problem.n, dtype=np.int8)
     for level in levels.T[:-1]:

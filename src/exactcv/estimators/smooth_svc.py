@@ -55,6 +55,9 @@ class SmoothSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
     C : float
         The paper's c: twice the C of ``cross_validate(method="rank_update")``.
     kernel : {"linear", "rbf", "laplacian", "poly", "sigmoid", "precomputed"} or callable
+        Any kernel, as the paper says: it need be neither positive semidefinite nor symmetric.  A
+        precomputed one may be rectangular, (n, m): the reduced SVM, whose u has m entries (with a
+        plain ridge: its columns belong to no rows).
     gamma : float, "median", "scale" or "auto"
         As in ``exactcv.cross_validate``.
     degree, coef0 : int, float
@@ -141,14 +144,13 @@ class SmoothSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
             sample_weight = np.full(len(signs), sample_weight, dtype=float)
         weight = inputs.read_weights(sample_weight, self.class_weight, signs, self.classes_)
         linear, self.gamma_ = kernel.name == "linear", None
-        if kernel.name == "precomputed" and rows.shape[0] != rows.shape[1]:
-            raise InputError(f"a precomputed kernel matrix must be square, got {rows.shape}")
+        square = linear or kernel.name != "precomputed" or rows.shape[0] == rows.shape[1]
         with SingleThreadedBlas():
             data = rows
             if not linear:
                 # Rows without weight are not there: they must not sway gamma="median" either.
                 data, self.gamma_ = _kernel_of(rows, weight, kernel)
-            design = make_design(data, signs, weight, intercept, not linear)
+            design = make_design(data, signs, weight, intercept, not linear and square)
             found = fit(design, C, strategy)
             g = design.gradient(found.theta, C, design.used)
         self.gradient_norm_ = float(np.linalg.norm(g))
@@ -213,7 +215,7 @@ def _two_classes(y: Any) -> tuple[Any, FloatArray]:
 def _kernel_of(X: FloatArray, weight: FloatArray, kernel: Kernel) -> tuple[FloatArray, Any]:
     used = weight > 0
     if kernel.uses_gamma and isinstance(kernel.gamma, str) and not used.all():
-        gamma = kernel_matrix(X[used], kernel)[1]
+        gamma = kernel_matrix(X[used], kernel, symmetric=False)[1]
         assert gamma is not None
         kernel = Kernel(kernel.name, gamma, kernel.degree, kernel.coef0)
-    return kernel_matrix(X, kernel)
+    return kernel_matrix(X, kernel, symmetric=False)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..types import Matrix, Vector
 
-__all__ = ["TypedClassifier", "offered_if"]
+__all__ = ["TypedClassifier", "TypedRegressor", "offered_if"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -21,6 +21,18 @@ class TypedClassifier:
 
     if TYPE_CHECKING:
         classes_: NDArray[Any]
+        n_features_in_: int
+        feature_names_in_: NDArray[Any]
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+        def score(self, X: Matrix, y: Vector, sample_weight: Vector | None = None) -> float: ...
+
+
+class TypedRegressor:
+    """Says what ``RegressorMixin`` and ``BaseEstimator`` add to a class; adds nothing itself."""
+
+    if TYPE_CHECKING:
         n_features_in_: int
         feature_names_in_: NDArray[Any]
 

@@ -101,6 +101,7 @@ class Ledger:
         self._alike: tuple[IntArray, IntArray] | None = None
         # In leave-one-out, pair f is fold f: the row it leaves out.
         self._own = folds.pair_rows if folds.leave_one_out else None
+        self._has_rows = problem.rows is None and problem.symmetric  # to find K c of neighbours by
 
     # ---- entries ------------------------------------------------------------------------------
 
@@ -322,7 +323,7 @@ class Ledger:
         coef = np.ascontiguousarray(coef, dtype=float)
         # What had to be solved again is judged from scratch: where coefficients are huge, K c from
         # the full data's loses digits.
-        nearby = self._own is not None and np.ndim(l) == 0 and how != FALLBACK
+        nearby = self._own is not None and self._has_rows and np.ndim(l) == 0 and how != FALLBACK
         if nearby and np.isfinite(self.objective[l]):
             self.how[l, which] = how
             return self._solved_nearby(np.atleast_1d(l), which, coef, intercept, within)[0]

@@ -109,8 +109,9 @@ def read_data(
     sample_weight: Any = None,
     class_weight: Any = None,
     memory_limit: Any = None,
+    whole: bool = True,
 ) -> Data:
-    """Check X, y and the weights, and that the kernel matrix will fit.
+    """Check X, y and the weights, and that the kernel matrix will fit, if the ``whole`` is needed.
 
     Examples
     --------
@@ -125,7 +126,8 @@ def read_data(
             f"with kernel='precomputed' X is the kernel matrix and must be square, got ({n}, {p})"
         )
     is_sparse = sparse.issparse(X)
-    check_memory(n, memory_limit, extra_bytes=8 * n * p if is_sparse else 0)
+    if whole:
+        check_memory(n, memory_limit, extra_bytes=8 * n * p if is_sparse else 0)
     features = _read_features(X.toarray() if is_sparse else X)
     labels, classes, signs = read_labels(y, n)
     weight = read_weights(sample_weight, class_weight, signs, classes)

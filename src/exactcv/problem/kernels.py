@@ -83,7 +83,7 @@ class Kernel:
 
 
 def kernel_matrix(
-    X: FloatArray, kernel: Kernel, workers: Workers | None = None
+    X: FloatArray, kernel: Kernel, workers: Workers | None = None, symmetric: bool = True
 ) -> tuple[FloatArray, float | None]:
     """The kernel matrix of the rows of X, and the value of gamma that was used.
 
@@ -94,6 +94,8 @@ def kernel_matrix(
     workers : Workers, optional
         Threads that share the tiles.  Every tile is computed by one thread, so the result does
         not depend on their number.
+    symmetric : bool
+        Refuse a matrix or a function that is not symmetric; for the smooth SVM it may be anything.
 
     Returns
     -------
@@ -112,9 +114,9 @@ def kernel_matrix(
     """
     gamma: float | None = None
     if callable(kernel.name):
-        K = _checked_matrix(kernel.name(X, X), "the kernel function's result", len(X))
+        K = _checked_matrix(kernel.name(X, X), "the kernel function's result", len(X), symmetric)
     elif kernel.name == "precomputed":
-        K = _checked_matrix(X, "the precomputed kernel matrix", len(X))
+        K = _checked_matrix(X, "the precomputed kernel matrix", len(X), symmetric)
     else:
         K, gamma = _built_in(X, kernel, workers)
     return K, gamma
@@ -278,12 +280,19 @@ def _short_indices(X: Any) -> Any:
 # --- matrices that come from outside -----------------------------------------------------------
 
 
-def _checked_matrix(K: object, what: str, n: int) -> FloatArray:
-    """Square, finite and symmetric; the very array if it is exactly symmetric float64."""
+def _checked_matrix(K: object, what: str, n: int, symmetric: bool = True) -> FloatArray:
+    """Square, finite and symmetric; the very array if it is exactly symmetric float64.
+
+    Or finite with n rows.
+    """
     try:
         K = np.ascontiguousarray(K, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"{what} is not a numeric matrix: {error}") from error
+    if not symmetric and K.ndim == 2 and len(K) == n:
+        if not np.isfinite(K).all():
+            raise InputError(f"{what} contains NaN or infinity")
+        return K
     if K.shape != (n, n):
         raise InputError(f"{what} has shape {K.shape}; it must be square, ({n}, {n})")
     largest, asymmetry, where = 0.0, 0.0, (0, 0)

@@ -33,6 +33,9 @@ __all__ = ["Guests", "Penalty", "Problem", "Task", "row_weights"]
 
 Penalty = Literal["norm", "ridge"]
 
+# Kernel values computed at a time where K is not held.
+AT_A_TIME = 1 << 21
+
 
 def row_weights(weight: FloatArray, count: int, own: IntArray | None) -> FloatArray:
     """Row weights of ``count`` solutions, each of which may leave out one more row (-1: none).
@@ -52,7 +55,9 @@ def row_weights(weight: FloatArray, count: int, own: IntArray | None) -> FloatAr
 
 @dataclass(frozen=True)
 class Problem:
-    """Kernel matrix K (symmetric, C-contiguous), targets, row weights, loss and penalty.
+    """Kernel matrix K (C-contiguous), targets, row weights, loss and penalty.
+
+    K is symmetric, unless the penalty is a ridge and K the data.
 
     Attributes
     ----------
@@ -70,6 +75,9 @@ class Problem:
         With "ridge": the rows of a linear model, f = X w + b; None makes K the data, f = K u + b.
     target : Target
         What a left-out value is worth.
+    rows : row source or None
+        Where K does not fit: what computes its rows (``engine/kernel_rows.py``); K is empty then,
+        and only methods whose ``Support`` has ``row_cache`` are given such a problem.
     """
 
     K: FloatArray
@@ -81,6 +89,7 @@ class Problem:
     penalty: Penalty = "norm"
     features: FloatArray | None = None
     target: Target = SIGNS
+    rows: Any = None
 
     @property
     def n(self) -> int:
@@ -88,7 +97,15 @@ class Problem:
 
     def times(self, coef: FloatArray) -> FloatArray:
         """K c for each row c of ``coef``."""
-        return np.asarray(coef @ self.K)
+        if self.rows is None:
+            return np.asarray(coef @ (self.K if self.symmetric else self.K.T))
+        had = np.flatnonzero(coef.any(axis=0))
+        given, out = coef[:, had], np.empty(coef.shape)
+        step = max(1, AT_A_TIME // max(1, len(had)))
+        for first in range(0, self.n, step):
+            here = np.arange(first, min(first + step, self.n))
+            out[:, here] = given @ self.rows.block(had, here)
+        return out
 
     def weighted(self, weight: FloatArray) -> Problem:
         """The same problem with other row weights; what depends on K alone is shared."""
@@ -98,6 +115,12 @@ class Problem:
                 other.__dict__[name] = self.__dict__[name]
         return other
 
+    @cached_property
+    def symmetric(self) -> bool:
+        """Is K its transpose?  It need not be where it is the data (the smooth SVM)."""
+        data = self.penalty == "ridge" and self.features is None
+        return not data or bool(np.array_equal(self.K, self.K.T))
+
     @property
     def bounded(self) -> bool:
         """Has every coefficient an upper bound?"""
@@ -105,6 +128,8 @@ class Problem:
 
     @cached_property
     def diagonal(self) -> FloatArray:
+        if self.rows is not None:
+            return np.asarray(self.rows.diagonal)
         return np.ascontiguousarray(np.diagonal(self.K))
 
     @cached_property

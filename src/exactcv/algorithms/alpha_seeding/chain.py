@@ -8,10 +8,11 @@ started from its own solution at another C (``along``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import thread_time
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from .sir import sir
 
 __all__ = ["FROM_FULL", "SEEDS", "Chain", "Counts", "Placed"]
 
-Seed = Callable[[Change], FloatArray]
+Seed = Callable[..., FloatArray]  # of a Change, and of what the scheme lets choose
 
 SEEDS: dict[str, Seed] = {"ato": ato, "mir": mir, "sir": sir, "avg": avg, "top": top}
 FROM_FULL = ("avg", "top")
@@ -78,6 +79,8 @@ class Chain:
         A key of ``SEEDS``; None starts every fold from zero.
     tol, polish, max_iter, cancel :
         See ``smo.solve``.
+    choices : dict
+        Keyword arguments of the scheme's seed.
     """
 
     source: RowSource
@@ -89,6 +92,7 @@ class Chain:
     fit_intercept: bool = True
     max_iter: int = 10_000_000
     cancel: NDArray[np.int32] | None = None
+    choices: Mapping[str, Any] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     _at: tuple[float, FloatArray, FloatArray] | None = field(default=None, repr=False)
 
@@ -129,7 +133,7 @@ class Chain:
             added=added,
             fit_intercept=self.fit_intercept,
         )
-        seed = SEEDS[self.scheme](change)
+        seed = SEEDS[self.scheme](change, **self.choices)
         self.counts.seeding_seconds += thread_time() - start
         self.counts.kernel_evaluations += change.evaluations
         return self._solve(train, C, seed, scaled)

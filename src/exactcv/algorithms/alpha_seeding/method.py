@@ -11,6 +11,8 @@ where it ends.
   a factor of two: on 200 rows, 10 folds, C from 0.1 to 50, it changes SIR's iterations by +2, -12
   and -30 percent with 4, 12 and 40 values of C.
 - ``max_iter``: SMO iterations for one problem; what hits the limit is not converged.
+- ``max_steps`` (``ato``; default None, no limit): steps of one seed.
+- ``delta_f`` (``mir``; "zero" or "printed"): the right-hand side of its least squares.
 
 With ``tol`` of 1e-5 or more SMO runs plain and stops where LIBSVM would (violation at most tol):
 the papers' setting, in which iteration counts compare with theirs.  The certificate judges the
@@ -19,20 +21,21 @@ duality gap too, and says so when that is larger.  Below, subspace steps finish 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from ...engine.kernel_rows import MatrixRows
-from ...exceptions import InputError
 from ...judge.ledger import Ledger
 from ...problem.problem import Task
 from ...runtime.threads import Workers
 from ...types import FloatArray
 from ..base import FoldKind, Support
+from ..options import Option, choice, flag, read_options, whole
 from .chain import FROM_FULL, Chain, Counts, Placed
+from .mir import DELTA_F
 
 __all__ = ["ATO", "AVG", "MIR", "SIR", "TOP", "AlphaSeeding"]
 
@@ -42,7 +45,19 @@ PLAIN = 1e-5
 ROOM = 0.1
 # Solutions entered in the ledger at a time.
 BATCH = 64
-OPTIONS = {"warm_C": False, "max_iter": 10_000_000}
+OPTIONS = (
+    Option("warm_C", False, "follow each fold along C instead of seeding it at every C", flag),
+    Option("max_iter", 10_000_000, "SMO iterations for one problem", whole()),
+)
+# What one seed lets choose.
+OWN_OPTIONS = {
+    "ato": (
+        Option("max_steps", None, "steps of one seed; None: until R is empty", whole(0, True)),
+    ),
+    "mir": (
+        Option("delta_f", "zero", "right-hand side of (18): ours or printed", choice(*DELTA_F)),
+    ),
+}
 
 
 class AlphaSeeding:
@@ -52,12 +67,8 @@ class AlphaSeeding:
         self.scheme = scheme
         self.support = support
 
-    def check_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The options with their defaults; an unknown one or a bad value is an error."""
-        return _checked_options(self.scheme, given)
-
     def run(self, task: Task, ledger: Ledger, workers: Workers) -> dict[str, Any]:
-        options = self.check_options(task.options)
+        options = read_options(self.scheme, self.support.options, task.options)
         start = perf_counter()
         rising = np.argsort(task.grid.Cs, kind="stable")
         if options["warm_C"]:
@@ -73,7 +84,7 @@ class AlphaSeeding:
     def _chain(self, task: Task, workers: Workers, options: dict[str, Any]) -> Chain:
         problem, plain = task.problem, task.tol >= PLAIN
         return Chain(
-            source=MatrixRows(problem.K),
+            source=problem.rows or MatrixRows(problem.K),
             loss=problem.loss,
             weight=problem.weight,
             scheme=self.scheme,
@@ -82,6 +93,7 @@ class AlphaSeeding:
             fit_intercept=problem.fit_intercept,
             max_iter=options["max_iter"],
             cancel=workers.cancel,
+            choices={one.name: options[one.name] for one in OWN_OPTIONS.get(self.scheme, ())},
         )
 
     def _one_C(
@@ -181,22 +193,6 @@ def _by_grid_point(size: int, parts: Iterable[tuple[int, Counts, Counts]]) -> di
     return out | {"seeding_seconds": seconds, "not_converged": failed}
 
 
-def _checked_options(scheme: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with their defaults; an unknown one or a bad value is an error."""
-    unknown = sorted(set(given) - set(OPTIONS))
-    if unknown:
-        raise InputError(
-            f"method={scheme!r} has no option {unknown[0]!r}; it has {', '.join(OPTIONS)}"
-        )
-    options = OPTIONS | dict(given)
-    if not isinstance(options["warm_C"], (bool, np.bool_)):
-        raise InputError(f"warm_C must be True or False, got {options['warm_C']!r}")
-    limit = options["max_iter"]
-    if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1:
-        raise InputError(f"max_iter must be a positive whole number, got {limit!r}")
-    return options
-
-
 _PAPER = (
     "Wen, Li, Kotagiri, Chen, Chen & Zhang (2017), Improving Efficiency of SVM k-fold "
     "Cross-Validation by Alpha Seeding, AAAI"
@@ -205,8 +201,17 @@ _PAPER = (
 
 def _make(scheme: str, summary: str) -> AlphaSeeding:
     folds: tuple[FoldKind, ...] = ("loo",) if scheme in FROM_FULL else ("loo", "k-fold")
+    options = OPTIONS + OWN_OPTIONS.get(scheme, ())
     return AlphaSeeding(
-        scheme, Support(summary=summary, paper=_PAPER, losses=("hinge",), folds=folds)
+        scheme,
+        Support(
+            summary=summary,
+            paper=_PAPER,
+            losses=("hinge",),
+            folds=folds,
+            row_cache=scheme != "ato",  # which holds the columns of all free rows
+            options=options,
+        ),
     )
 
 

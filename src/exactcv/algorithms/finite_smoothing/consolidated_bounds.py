@@ -13,18 +13,22 @@ must be bounded first.  Stage one: (*) for every fold's own solution at C_0 (Lem
 bisection of Algorithm 2.  Stage two: (*) for the full data and d from stage one (Lemma 3.4), the
 intersection of both (19), and the bisection again.
 
-The paper has one set of bounds for all folds.  Here there is one for the full data, one for the
-folds that leave out a positive row and one for those that leave out a negative row: with strong
-regularisation the intercept goes down for the former and up for the latter, by up to 1, and bounds
-that must hold for both can fix hardly any row.
+``bounds="printed"`` is Theorems 2.2 and 3.5 as they stand: one set of bounds for the full data and
+all folds, with B = max K_ii wherever a K_ii could stand.  (Not as printed: the steps of psi are
+sorted instead of found by bisection to 1e-7, and weights w_i take the place of counts.)
 
-At every place where the papers take B = max K_ii for row i, K_ii itself is used: it is as safe, and
-tighter.  Row weights w_i take the place of counts.
+``bounds="tight"`` is ours: as safe, and narrower.
+
+- One set for the full data, one for the folds that leave out a positive row and one for those that
+  leave out a negative row: with strong regularisation the intercept goes down for the former and up
+  for the latter, by up to 1, and bounds that must hold for both can fix hardly any row.
+- K_ii itself instead of B.
+
+Which share of the rows they fix on the papers' simulation: ``benchmarks/results/papers.md``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +37,10 @@ from ...problem.problem import Problem
 from ...types import FloatArray, IntArray
 from .batch import Mask
 
-__all__ = ["Bounds", "Previous", "bounds_at", "intercept_bounds"]
+__all__ = ["BOUNDS", "Bounds", "Previous", "bounds_at", "intercept_bounds", "printed_bounds_at"]
+
+BOUNDS = ("tight", "printed")
+ANY = 2  # label of the row that a fold leaves out: any, or none
 
 # Rounding, relative to the largest decision value.
 SLACK = 1e-9
@@ -89,7 +96,7 @@ def bounds_at(problem: Problem, C: float, previous: Previous) -> dict[int, Bound
     full = _with_intercepts(problem, Bounds(middle - spread, middle + spread), 0)
     out = {0: full}
     for label in (1, -1):
-        first = _own_paths(problem, full, centre, radius, previous, label)
+        first = _own_paths(problem, full, centre, radius, previous, label, reach)
         first = _with_intercepts(problem, first, label)
         apart = max(full.b_high, first.b_high) - min(full.b_low, first.b_low)
         removed, size = box[y == label].max(), reach[y == label].max()
@@ -98,6 +105,33 @@ def bounds_at(problem: Problem, C: float, previous: Previous) -> dict[int, Bound
         high = np.minimum(first.high, middle + spread + reach * move)
         out[label] = _with_intercepts(problem, Bounds(low, high), label)
     return out
+
+
+def printed_bounds_at(problem: Problem, C: float, previous: Previous) -> dict[int, Bounds]:
+    """Theorems 2.2 and 3.5 as printed; the same bounds for the full data and all folds."""
+    y, B = problem.y, float(problem.diagonal.max())
+    ratio = C / previous.C
+    centre, radius = 0.5 * (ratio + 1.0), 0.5 * abs(ratio - 1.0)
+    middle = centre * y * previous.full
+    spread = radius * np.sqrt(B) * previous.full_norm
+    removed = C * float(problem.weight.max())  # 1 / (2 n lambda)
+    if not problem.fit_intercept:
+        wider = spread + B * removed
+        found = Bounds(middle - wider, middle + wider)
+        return dict.fromkeys((0, 1, -1), found)
+    # Lemma 3.1, over the full data and all folds j != i.
+    reach = np.full(problem.n, np.sqrt(B))
+    first = Bounds(middle - spread, middle + spread)
+    for label in (1, -1):
+        first = _own_paths(problem, first, centre, radius, previous, label, reach)
+    first = _with_intercepts(problem, first, ANY)
+    # Lemma 3.4, and (19).
+    half = 0.5 * B * removed
+    move = np.sqrt(half**2 + B * removed * (first.b_high - first.b_low)) + half
+    low = np.maximum(first.low, middle - spread - move)
+    high = np.minimum(first.high, middle + spread + move)
+    found = _with_intercepts(problem, Bounds(low, high), ANY)
+    return dict.fromkeys((0, 1, -1), found)
 
 
 def _with_intercepts(problem: Problem, bounds: Bounds, removed: int) -> Bounds:
@@ -114,12 +148,13 @@ def _own_paths(
     radius: float,
     previous: Previous,
     label: int,
+    reach: FloatArray,
 ) -> Bounds:
     """Lemma 3.1: the extremes of (*) over the folds j != i that leave out a row of this label.
 
-    Folds that do not differ from the full data at C_0 have its bounds.
+    Folds that do not differ from the full data at C_0 have its bounds.  ``reach`` holds sqrt(K_ii),
+    or what stands for it.
     """
-    reach = np.sqrt(np.maximum(problem.diagonal, 0.0))
     mine = np.flatnonzero(problem.y[previous.own] == label)
     own = previous.own[mine]
     middle = centre * problem.y * previous.folds[mine]
@@ -144,7 +179,8 @@ def intercept_bounds(
 
     the last if the folds leave out negative rows.  If they leave out positive ones and none of
     those has c_i = 0 for sure, the smallest positive w goes.  psi+(b) < 0 contradicts sum c = 0.
-    The other side is the mirror image.  Both are found by bisection (Algorithm 2).
+    The other side is the mirror image.  psi+ falls from step to step, by w_i where row i changes
+    sides: the steps are sorted, and the first below zero is the bound (Algorithm 2 bisects).
 
     Parameters
     ----------
@@ -152,8 +188,9 @@ def intercept_bounds(
         Weights are positive.
     low, high : ndarray of shape (n,)
         Bounds on y_i f(x_i).
-    removed : {0, 1, -1}
-        The label of the row that the folds leave out; 0 for the full data.
+    removed : {0, 1, -1, 2}
+        The label of the row that the folds leave out; 0 for the full data, 2 for any or none, which
+        is Lemma 3.2 as printed.
 
     Examples
     --------
@@ -163,37 +200,25 @@ def intercept_bounds(
     >>> round(low, 6), round(high, 6)
     (-0.9, 0.9)
     """
-    return -_upper(-y, weight, low, high, -removed), _upper(y, weight, low, high, removed)
+    mirrored = removed if removed == ANY else -removed
+    return -_upper(-y, weight, low, high, mirrored), _upper(y, weight, low, high, removed)
 
 
 def _upper(
     y: FloatArray, weight: FloatArray, low: FloatArray, high: FloatArray, removed: int
 ) -> float:
-    """The least b found with psi+(b) < 0."""
-    plus, minus = y > 0, y < 0
-    spare = 1e-12 * float(weight.sum()) + (float(weight[minus].max()) if removed < 0 else 0.0)
-    lost = float(weight[plus].min()) if removed > 0 else 0.0
-
-    def impossible(b: float) -> bool:
-        held = weight[minus & (high - b < 1.0)].sum()
-        free = plus & (b + low <= 1.0)
-        most = weight[free].sum() - (lost if free.sum() == plus.sum() else 0.0)
-        return bool(most - held + spare < 0)
-
-    ends = np.concatenate([(high - 1.0)[minus], (1.0 - low)[plus]])
-    starts = np.concatenate([(low - 1.0)[minus], (1.0 - high)[plus]])
-    scale = max(1.0, float(np.abs(ends).max()))
-    return _bisect(impossible, float(starts.min()) - 1e-7, float(ends.max()) + 1e-7, 1e-11 * scale)
-
-
-def _bisect(holds: Callable[[float], bool], low: float, high: float, width: float) -> float:
-    """The end of the bracket at which the condition holds; infinite if it does not at ``high``."""
-    if not holds(high):
-        return np.inf
-    while high - low > width:
-        middle = 0.5 * (low + high)
-        if holds(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    """The least b beyond which psi+ < 0; infinite if there is none."""
+    plus = y > 0
+    spare = 1e-12 * float(weight.sum())
+    if removed == ANY:
+        spare += float(weight.max())
+    elif removed < 0:
+        spare += float(weight[~plus].max(initial=0.0))
+    lost = float(weight[plus].min(initial=np.inf)) if removed == 1 else 0.0
+    # Beyond its step a negative row has c_i = -C_i, and a positive one c_i = 0.
+    steps = np.where(plus, 1.0 - low, high - 1.0)
+    order = np.argsort(steps)
+    untouched = np.cumsum(plus[order]) == 0
+    psi = weight[plus].sum() + spare - np.cumsum(weight[order]) - np.where(untouched, lost, 0.0)
+    below = np.flatnonzero(psi < 0)
+    return float(steps[order[below[0]]]) if len(below) else np.inf

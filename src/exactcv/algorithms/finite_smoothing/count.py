@@ -19,6 +19,7 @@ class Count:
         self.factorising = np.zeros(n_grid)
         self.iterating = np.zeros(n_grid)
         self.delta = np.full(n_grid, np.nan)
+        self.from_sets = np.zeros(n_grid, dtype=np.int64)
         self.path = 0.0
 
     def enter(self, l: int, effort: Effort, delta: float = np.nan) -> None:
@@ -26,6 +27,7 @@ class Count:
         self.factorising[l] += effort.factorising
         self.iterating[l] += effort.iterating
         self.delta[l] = delta
+        self.from_sets[l] += effort.from_sets
 
     def stats(self) -> dict[str, Any]:
         return {
@@ -33,5 +35,6 @@ class Count:
             "seconds_factorising": self.factorising,
             "seconds_iterating": self.iterating,
             "delta": self.delta,
+            "from_sets": self.from_sets,
             "timings": {"path": self.path},
         }

@@ -26,7 +26,7 @@ from .batch import Batch, Mask, SharedInverse, best_intercepts
 from .projection import project
 from .proximal_gradient import Descent
 
-__all__ = ["Effort", "Inverses", "Outcome", "hinge_pull", "solve_hinge_columns"]
+__all__ = ["MAX_LEVELS", "Effort", "Inverses", "Outcome", "hinge_pull", "solve_hinge_columns"]
 
 SHRINK = 8.0
 # Smoothed problems at most; the last has delta 8^-MAX_LEVELS of the first.
@@ -46,12 +46,14 @@ class Effort:
 
     iterations: int = 0  # steps of one column
     levels: int = 0  # smoothed problems of a batch
+    from_sets: int = 0  # folds that skipped the smoothing
     factorising: float = 0.0
     iterating: float = 0.0
 
     def add(self, other: Effort) -> None:
         self.iterations += other.iterations
         self.levels += other.levels
+        self.from_sets += other.from_sets
         self.factorising += other.factorising
         self.iterating += other.iterating
 
@@ -92,6 +94,7 @@ def solve_hinge_columns(
     inverses: Inverses,
     delta: float,
     cancel: NDArray[np.int32],
+    levels: int = MAX_LEVELS,
 ) -> Outcome:
     """Solve every column, from decision values ``h`` without intercept (offset included).
 
@@ -100,7 +103,7 @@ def solve_hinge_columns(
     """
     out = Outcome(np.zeros((batch.n, batch.size)), np.zeros(batch.size, dtype=bool), delta)
     todo, U = np.arange(batch.size), h
-    for level in range(MAX_LEVELS):
+    for level in range(levels):
         out.delta = delta / SHRINK**level
         inverse = inverses.at(out.delta)
         start = perf_counter()

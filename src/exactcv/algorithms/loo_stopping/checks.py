@@ -7,19 +7,16 @@ Let c, b be the full-data solution, u = K c + b, and c', u' the same without row
    intercept is taken; then the coefficients are known and the intercept is not.
 2. y_r u_r <= 0: a row that is wrong stays wrong, since c_r (u_r - u'_r) >= ||f' - f||^2 for every
    optimal intercept (monotonicity of the subgradients).
-3. y_r u_r > |c_r| D_r^2,  D_r = max_i ||phi_i - phi_r||: a row that is right by that much stays
-   right, **if** the other coefficients strictly inside their boxes have more room left than |c_r|.
+3. y_r u_r > |c_r| D_r^2 + w_r,  D_r = max_i ||phi_i - phi_r||: a row that is right by that much
+   stays right.  w_r is how far the intercept walks until the other rows, those inside their boxes
+   first and then those that it passes, have taken up c_r (``engine/bounds.py``, where the proof
+   is).
 
-The paper (2 alpha_r R^2 + xi_r < 1 with R^2 >= k(x, x) - k(x, x'), so D_r^2 <= 2 R^2) asks only
-that one coefficient is strictly inside.  That is not enough: nine rows against eight and a tiny C
-have the intercept at 1 and one unit of room among the nine; leave out one of them that is at its
-bound and no coefficient is inside any more, the intercept jumps to 0, and the label may turn.
-
-Why 3 holds.  ||f' - f|| <= |c_r| D_r (see ``engine/bounds.py``).  b' is a weighted quantile of
-t_i - h'_i over the rows left, so u'_r = h'_r + b' is that quantile of t_i - (h'_i - h'_r).  With h
-in place of h' the quantile is u_r: b is still optimal, and is the only optimum, because rows at
-their knots can take up c_r with room to spare.  Each entry differs by
-|<f' - f, phi_r - phi_i>| <= |c_r| D_r^2, and a quantile moves no more than its entries.
+The paper (2 alpha_r R^2 + xi_r < 1 with R^2 >= k(x, x) - k(x, x'), so D_r^2 <= 2 R^2) has w_r = 0
+and asks only that one coefficient is strictly inside.  That is not enough: nine rows against eight
+and a tiny C have the intercept at 1 and one unit of room among the nine; leave out one of them that
+is at its bound and no coefficient is inside any more, the intercept jumps to 0, and the label may
+turn.  Where the rows inside have room for c_r the walk is empty, and the two agree.
 
 Without an intercept nothing needs to be taken up: |u'_r - u_r| <= |c_r| K_rr.
 """
@@ -32,6 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import tolerances
+from ...engine.bounds import Span, labels_proved, reach
+from ...engine.path import StateArray, place
 from ...problem.problem import Problem
 from ...types import FloatArray, IntArray
 
@@ -72,7 +71,7 @@ def sufficiency(
     coef: FloatArray,
     u: FloatArray,
     box: tuple[FloatArray, FloatArray],
-    reach: FloatArray,
+    distances: FloatArray,
     accuracy: float,
 ) -> Verdicts:
     """Apply the three checks to every row.
@@ -84,7 +83,7 @@ def sufficiency(
         The full-data solution and its decision values.
     box : (lower, upper)
         Between which the coefficients lie.
-    reach : ndarray of shape (n,)
+    distances : ndarray of shape (n,)
         See `reaches`.
     accuracy : float
         How far u may be from the optimum's; labels are proved with that much to spare.
@@ -110,18 +109,42 @@ def sufficiency(
     if problem.fit_intercept and not inside.any():
         limiting[_limiting_rows(problem, coef, u, box)] = True
     value = problem.y * u
-    spare = np.full(problem.n, np.inf)
-    if problem.fit_intercept:
-        room = np.where(inside, upper - coef, 0.0), np.where(inside, coef - lower, 0.0)
-        total = np.where(coef > 0, room[0].sum() - room[0], room[1].sum() - room[1])
-        spare = total * (1.0 - 1e-9)
-    size = np.abs(coef)
     return Verdicts(
         unchanged=without & ~limiting,
         moves_intercept=without & limiting,
         wrong=~without & (value <= -accuracy),
-        right=~without & (size < spare) & (value - size * reach > tolerances.TIE + accuracy),
+        right=~without & _stay_right(problem, coef, u, box, distances, accuracy),
     )
+
+
+def _stay_right(
+    problem: Problem,
+    coef: FloatArray,
+    u: FloatArray,
+    box: tuple[FloatArray, FloatArray],
+    distances: FloatArray,
+    accuracy: float,
+) -> NDArray[np.bool_]:
+    """Check 3."""
+    levels = np.column_stack([box[1], box[0]])
+    full = _Placed(place(levels, problem, coef), coef, u, levels)
+    who = np.flatnonzero((coef != 0.0) & (problem.y * u > 0.0))
+    right = np.zeros(problem.n, dtype=bool)
+    span = Span(distances, distances)
+    right[who] = labels_proved(
+        problem.y[who], reach(problem, span, full, who, coef[who], accuracy)
+    )[1]
+    return right
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """The full-data solution as the bounds want it."""
+
+    state: StateArray
+    coef: FloatArray
+    u: FloatArray
+    levels: FloatArray
 
 
 def _limiting_rows(

@@ -13,26 +13,33 @@ Algorithm 1, at every C of the grid:
 A row whose label is not proved is solved to the tolerance and certified like any other method's.
 
 The paper's errors: k' ends in + k(x_r, x_r); F does not count the loss of row r; Corollary 1 is
-about A(r), not A_0(r); and its third check holds only if the coefficients inside their boxes have
-room for the one that goes.
+about A(r), not A_0(r); and its third check leaves out how far the intercept may walk.
+
+``method_options``: ``epsilon`` is that of the eps-KKT conditions (8).  None, the default, solves
+what is not proved to the tolerance of ``cross_validate``.  With a number all problems are solved by
+plain SMO to that eps and taken at their word, checks included, as in the paper (it has 1e-3, and
+its Figure 1 shows what larger ones do); labels that F < H proves are right all the same, the others
+need not be, and the certificate says so.  ``stopping=False`` is the paper's standard approach,
+Algorithm 2 for every row.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from ... import tolerances
-from ...engine.smo import solve_hinge
+from ...engine.smo import solve, solve_hinge
 from ...judge.certificate import implied_accuracy
 from ...judge.ledger import FALLBACK, Ledger
 from ...problem.problem import Task
 from ...runtime.threads import Workers
 from ...types import FloatArray, IntArray
 from ..base import Support
+from ..options import Option, flag, positive, read_options
 from ..refit import METHOD as REFIT
 from .checks import Verdicts, reaches, sufficiency
 from .dual_pair import Counts, DualPair, Outcome
@@ -61,6 +68,10 @@ class _Tally:
     counts: Counts = field(default_factory=Counts)
 
 
+def _epsilon(name: str, value: Any) -> float | None:
+    return None if value is None else positive(name, value)
+
+
 @dataclass(frozen=True)
 class LooStopping:
     """The method.
@@ -72,6 +83,7 @@ class LooStopping:
 
     stopping: bool = True
     limit: int | None = 10
+    epsilon: float | None = None
 
     support = Support(
         summary="sufficiency checks, then SMO stopped once the label is proved; labels only",
@@ -80,6 +92,10 @@ class LooStopping:
         losses=("hinge",),
         folds=("loo",),
         decision=False,
+        options=(
+            Option("epsilon", None, "of the eps-KKT conditions; None: until certified", _epsilon),
+            Option("stopping", True, "False: without the stopping condition", flag),
+        ),
     )
 
     def run(self, task: Task, ledger: Ledger, workers: Workers) -> dict[str, Any]:
@@ -87,6 +103,11 @@ class LooStopping:
         if not task.problem.psd:
             # Checks and proofs all rest on convexity.
             return REFIT.run(task, ledger, workers)
+        if task.options:
+            chosen = read_options("loo_stopping", self.support.options, task.options)
+            plain = chosen["epsilon"] is not None
+            method = replace(self, **chosen, limit=None if plain else self.limit)
+            return method.run(replace(task, options={}), ledger, workers)
         start = perf_counter()
         reach = reaches(task.problem)
 
@@ -106,13 +127,25 @@ class LooStopping:
         problem, C = task.problem, float(task.grid.Cs[l])
         tol = tolerances.POLISH * min(task.tol, 1e-8)
         everyone = np.arange(problem.n, dtype=np.intp)
-        full = solve_hinge(problem, everyone, C, tol, workers.cancel)
+        box = C * problem.weight
+        full = solve(
+            problem.K,
+            problem.loss,
+            box,
+            everyone,
+            fit_intercept=problem.fit_intercept,
+            tol=self.epsilon or tol,
+            cancel=workers.cancel,
+            polish=self.epsilon is None,
+        )
         ledger.full(l, full.coef, full.intercept)
         tally = _Tally(full_iterations=full.iterations, full_evaluations=full.kernel_evaluations)
-        left = _apply_checks(task, ledger, l, _verdicts(task, ledger, l, reach), tally)
+        verdicts = _verdicts(task, ledger, l, reach, at_its_word=self.epsilon is not None)
+        left = _apply_checks(task, ledger, l, verdicts, tally)
         limit = self.limit * problem.n if self.limit else np.iinfo(np.intp).max
-        box = C * problem.weight
-        pair = DualPair(problem, box, full.coef, ledger.h[l], tol, limit, workers.cancel)
+        pair = DualPair(
+            problem, box, full.coef, ledger.h[l], tol, limit, workers.cancel, self.epsilon
+        )
         self._leave_out(task, ledger, l, pair, left, tally)
         return tally
 
@@ -141,14 +174,19 @@ class LooStopping:
             _enter(task, ledger, l, pair, solved)
 
 
-def _verdicts(task: Task, ledger: Ledger, l: int, reach: FloatArray) -> Verdicts:
-    """The checks at grid point l, with room for the accuracy of the full-data solution."""
+def _verdicts(task: Task, ledger: Ledger, l: int, reach: FloatArray, at_its_word: bool) -> Verdicts:
+    """The checks at grid point l, with room for the accuracy of the full-data solution.
+
+    Or without, as in the paper: a solution ``at_its_word`` is the optimum.
+    """
     problem = task.problem
     levels = problem.loss.coefficient_levels(task.grid.Cs[l] * problem.weight)
     u = ledger.h[l] + ledger.intercept[l]
     # f is this close to the optimum's at every row, and b is a quantile of values of f.
     gap, largest = float(ledger.gap_abs[l, -1]), float(problem.diagonal.max())
     accuracy = 2.0 * implied_accuracy(gap, 0.0, largest) + 1e-12 * float(np.abs(u).max())
+    if at_its_word:
+        accuracy = 0.0
     box = levels[:, 1], levels[:, 0]
     return sufficiency(problem, ledger.coef[l], u, box, reach, accuracy)
 
@@ -177,6 +215,9 @@ def _enter(
     """Enter solutions; one that misses the tolerance is solved again from a cold start."""
     folds = np.array([fold for fold, _ in solved])
     coef = np.array([outcome.coef for _, outcome in solved])
+    if pair.epsilon is not None:  # the ledger finds the intercept
+        ledger.solved(l, folds, coef)
+        return
     b = np.array([outcome.intercept for _, outcome in solved])
     missed = ~ledger.solved(l, folds, coef, b)
     for fold in folds[missed]:

@@ -22,7 +22,7 @@ In the result ``coef`` is u; for the linear kernel it is such that w = X' coef: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -31,11 +31,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...judge.ledger import FALLBACK, Ledger
-from ...problem.checks import check_choice
 from ...problem.problem import Problem, Task
 from ...runtime.threads import Cancelled, Workers
 from ...types import BoolArray, FloatArray, IntArray
 from ..base import Support
+from ..options import Option, choice
 from .block import Block, block_size, leave_each_out
 from .design import Design, make_design
 from .newton_armijo import (
@@ -115,17 +115,18 @@ class RankUpdate:
         folds=("loo", "k-fold", "any"),
         penalty="ridge",
         any_kernel=True,  # its matrix is data: the ridge is on u itself
+        options=(
+            Option(
+                "strategy",
+                "auto",
+                "the matrix that is held: I (of features), II (of support vectors), none, or auto",
+                choice(*STRATEGIES),
+            ),
+        ),
     )
 
     def __init__(self, strategy: str = "auto"):
         self.strategy = strategy
-
-    def check_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """``strategy`` and nothing else."""
-        for name in given:
-            check_choice("method_options key", name, ("strategy",))
-        strategy = given.get("strategy", self.strategy)
-        return {"strategy": check_choice("strategy", strategy, STRATEGIES)}
 
     def run(self, task: Task, ledger: Ledger, workers: Workers) -> dict[str, Any]:
         chosen = task.options.get("strategy", self.strategy)

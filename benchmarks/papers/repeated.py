@@ -1,0 +1,227 @@
+"""The tables that the papers average over many runs, one run at a time, kept after each.
+
+    python -m benchmarks.papers.repeated --data DIR [--cells PREFIX ...] [--runs N | --full]
+    python -m benchmarks.papers.repeated --no-run
+
+A *cell* is one row of a table.  All cells get their first run, then all their second, and so on;
+what is in results/paper_runs.json is not run again, so that a stopped process is taken up by the
+same command.  results/paper_runs.md is made anew from all that is there, with the papers' figures
+beside ours and the number of runs.  Times are CPU seconds of one thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from time import process_time
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import exactcv
+from benchmarks.lib import command, results
+from benchmarks.lib.comparison import one_by_one
+from benchmarks.lib.data import is_there, read_rows, simulation, standardised
+from benchmarks.lib.machine import facts
+
+from .magic_loo import MAGIC
+from .printed import PRINTED, PRINTED_NOTE
+
+FILE = "paper_runs"
+HEAD = "The papers' tables over many runs"
+Record = dict[str, float]
+
+GRID = np.exp(np.linspace(6, -6, 50))
+NEAR_PRINTED = -4.3  # log lambda at which the objectives of magic LOO's Table 1 come out
+SETS = ("leuk", "sonar", "heart", "arrhythmia", "musk", "valley", "australian", "chess")
+COLUMNS: dict[str, tuple[str, dict[str, Any]]] = {
+    "exact": ("exact", {}),
+    "consolidated": ("consolidated", {}),
+    "consolidated, printed bounds": ("consolidated", {"bounds": "printed"}),
+    "magic": ("magic", {}),
+}
+
+
+def validate(X: np.ndarray, y: np.ndarray, column: str, **options: Any) -> tuple[float, Any]:
+    """Seconds and result of one column."""
+    method, own = COLUMNS[column]
+    settings = {"lambdas": GRID, "tol": 1e-6, "output": "decision", "method_options": own or None}
+    with threadpool_limits(limits=1):
+        start = process_time()
+        found = exactcv.cross_validate(X, y, method=method, **(settings | options))
+        return process_time() - start, found
+
+
+def side_by_side(
+    X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray, columns: Any
+) -> Record:
+    """Seconds of every column, what bounds fix, and the objective and test error of the best."""
+    out: Record = {}
+    for column in columns:
+        spent, found = validate(X, y, column)
+        out[f"s, {column}"] = spent
+        if "size_S" in found.stats:
+            fixed = 1.0 - found.stats["size_S"][1:].mean() / len(y)
+            out[f"share fixed, {column}"] = float(fixed)
+        if column == "exact":
+            base, best = found, int(found.best)
+            out["objective"] = float(found.objective[best])
+            f = _values(found, X, X_test, best)
+            out["test error"] = float(np.mean(y_test * f <= 0))
+        else:
+            apart = np.abs(found.decision - base.decision).max()
+            out["decision apart"] = max(out.get("decision apart", 0.0), float(apart))
+    return out
+
+
+def _values(found: Any, X: np.ndarray, X_test: np.ndarray, l: int) -> np.ndarray:
+    from sklearn.metrics.pairwise import rbf_kernel
+
+    return rbf_kernel(X_test, X, gamma=found.gamma) @ found.coef[l] + found.intercept[l]
+
+
+def consolidated_table1(n: int, p: int, run: int) -> Record:
+    columns = [name for name in COLUMNS if n < 1600 or name != "magic" or run < 2]
+    return side_by_side(*simulation(n, p, run), columns)
+
+
+def consolidated_table2(folder: str, name: str, run: int) -> Record:
+    X, y = read_rows(folder, name)
+    X = standardised(X)
+    order = np.random.default_rng(run).permutation(len(y))
+    cut = int(0.9 * len(y))
+    train, test = np.sort(order[:cut]), order[cut:]
+    columns = [c for c in COLUMNS if name != "chess" or c in ("exact", "consolidated")]
+    return side_by_side(X[train], y[train], X[test], y[test], columns)
+
+
+def consolidated_profile(run: int) -> Record:
+    """n = 800, p = 20: what lambda = 0.1 alone takes, at the end of the path that leads there."""
+    X, y, *_ = simulation(800, 20, run, 10)
+    out: Record = {}
+    for column in list(COLUMNS)[1:]:
+        _, found = validate(X, y, column, lambdas=np.append(GRID[GRID > 0.105], 0.1))
+        out[f"inversions, {column}"] = float(found.stats["seconds_factorising"][-1])
+        out[f"leave-one-out, {column}"] = float(found.stats["seconds_iterating"][-1])
+    return out
+
+
+def magic_table1(n: int, p: int, run: int) -> Record:
+    X, y, *_ = simulation(n, p, run, 10, **MAGIC)
+    out: Record = {}
+    for column in ("exact", "magic"):
+        out[f"s, {column}"], found = validate(X, y, column, fit_intercept=False)
+    least = np.flatnonzero(found.n_errors == found.n_errors.min())
+    out["objective, largest lambda of least error"] = float(found.objective[least[0]])
+    out["objective, smallest lambda of least error"] = float(found.objective[least[-1]])
+    fixed = np.exp([NEAR_PRINTED])
+    alone = exactcv.cross_validate(X, y, lambdas=fixed, fit_intercept=False)
+    out["objective, lambda = e^-4.3"] = float(alone.objective[0])
+    out["s, same solver fold by fold"] = one_by_one(X, y, found.gamma, "hinge", False)
+    return out
+
+
+def magic_figure1(n: int, run: int) -> Record:
+    X, y, *_ = simulation(n, n // 2, run, 10, **MAGIC)
+    out: Record = {}
+    for loss in ("logistic", "squared_hinge"):
+        spent, found = validate(X, y, "magic", loss=loss, fit_intercept=False, tol=1e-8)
+        out[f"speed-up, {loss}"] = one_by_one(X, y, found.gamma, loss, False, 1e-8) / spent
+        out[f"s, magic, {loss}"] = spent
+    return out
+
+
+def cells(folder: str | None, full: bool) -> dict[str, tuple[int, Callable[[int], Record]]]:
+    """Every cell, with the number of runs that it should have."""
+    out: dict[str, tuple[int, Callable[[int], Record]]] = {}
+    for n in (200, 300, 400):
+        for p in (n // 5, n // 2):
+            out[f"magic table 1, n={n}, p={p}"] = 20, partial(magic_table1, n, p)
+    for n in (100, 200, 300, 400):
+        out[f"magic figure 1, n={n}"] = 20, partial(magic_figure1, n)
+    for name in SETS:
+        if folder is not None and is_there(folder, name):
+            runs = 50 if full else 5
+            out[f"consolidated table 2, {name}"] = runs, partial(consolidated_table2, folder, name)
+    for n in (200, 400, 800, 1600):
+        for p in (20, 200):
+            runs = 50 if full else 10
+            out[f"consolidated table 1, n={n}, p={p}"] = runs, partial(consolidated_table1, n, p)
+    out["consolidated profile, lambda=0.1"] = 5, consolidated_profile
+    return out
+
+
+def measure(todo: dict[str, tuple[int, Callable[[int], Record]]], runs: int | None) -> None:
+    """Whatever is missing, run by run."""
+    for run in range(max((wanted for wanted, _ in todo.values()), default=0)):
+        for name, (wanted, work) in todo.items():
+            kept = results.read_records(FILE)
+            if run >= (runs or wanted) or str(run) in kept.get(name, {}):
+                continue
+            record = work(run) | {"load": os.getloadavg()[0]}
+            kept = results.read_records(FILE)
+            kept.setdefault(name, {})[str(run)] = record
+            results.write_records(FILE, kept)
+            command.say(f"{name}, run {run}: {record}")
+
+
+def table(names: list[str], kept: dict[str, dict[str, Record]]) -> str:
+    """Means and standard errors, the paper's figure beside them."""
+    found = {name: kept[name] for name in names if kept.get(name)}
+    columns: list[str] = []
+    for records in found.values():
+        for record in records.values():
+            columns += [c for c in record if c not in columns and c != "load"]
+    lines = []
+    for name, records in found.items():
+        line = [name.split(", ", 1)[1], str(len(records))]
+        for column in columns:
+            values = np.array([one[column] for one in records.values() if column in one])
+            line.append(_cell(values) + _beside(name, column))
+        lines.append(line)
+    return results.markdown(["", "runs", *columns], lines)
+
+
+def _cell(values: np.ndarray) -> str:
+    if not len(values):
+        return "-"
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return f"{values.mean():.3g} ({error:.1g})" if len(values) > 1 else f"{values[0]:.3g}"
+
+
+def _beside(name: str, column: str) -> str:
+    printed = PRINTED.get(name, {}).get(column)
+    return "" if printed is None else f" [{printed:g}]"
+
+
+def publish() -> None:
+    kept = results.read_records(FILE)
+    parts = [f"# {HEAD}", (__doc__ or "").split("\n\n")[2], PRINTED_NOTE, facts()]
+    for title in ("magic table 1", "magic figure 1", "consolidated table 1",
+                  "consolidated table 2", "consolidated profile"):  # fmt: skip
+        names = [name for name in cells(None, False) if name.startswith(title)]
+        names += [name for name in kept if name.startswith(title) and name not in names]
+        if any(kept.get(name) for name in names):
+            parts += [f"## {title[0].upper()}{title[1:]}", table(names, kept)]
+    path = results.RESULTS / f"{FILE}.md"
+    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    sizes = {"quick": "the numbers of runs that are asked for (default)", "full": "the papers'"}
+    parser = command.parser(__doc__, sizes, FILE)
+    parser.add_argument("--cells", nargs="*", default=[], metavar="PREFIX", help="only these")
+    parser.add_argument("--runs", type=int, help="no more runs than that of each cell")
+    parser.add_argument("--no-run", action="store_true", help="make the tables of earlier runs")
+    given = parser.parse_args()
+    if not given.no_run:
+        todo = cells(given.data, given.full)
+        wanted = tuple(given.cells)
+        measure({k: v for k, v in todo.items() if not wanted or k.startswith(wanted)}, given.runs)
+    publish()
+
+
+if __name__ == "__main__":
+    main()
