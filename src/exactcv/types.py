@@ -54,7 +54,15 @@ BoolArray = NDArray[np.bool_]
 
 KernelName = Literal["rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"]
 GammaRule = Literal["median", "scale", "auto"]
-LossName = Literal["hinge", "squared_hinge", "logistic", "squared"]
+LossName = Literal[
+    "hinge",
+    "squared_hinge",
+    "logistic",
+    "squared",
+    "epsilon_insensitive",
+    "pinball",
+    "least_squares",
+]
 Output = Literal["error", "decision"]
 Approx = Literal["rff", "nystroem"]
 Select = Literal["min", "1se"]

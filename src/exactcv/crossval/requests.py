@@ -50,7 +50,7 @@ class Given:
 
 
 class Request(Protocol):
-    """Two classes, and the task that is to be run; ``task`` also tells gamma if it is known."""
+    """Two classes (or numbers), and the task that is to be run; ``task`` also tells gamma if it is known."""
 
     @property
     def classes(self) -> NDArray[Any]: ...
@@ -75,7 +75,9 @@ class KernelRequest:
     def read(cls, given: Given, plan: Plan) -> KernelRequest:
         """Read and check."""
         weights = given.sample_weight, given.class_weight
-        data = inputs.read_data(given.X, given.y, given.kernel, *weights, given.memory_limit)
+        data = inputs.read_data(
+            given.X, given.y, given.kernel, *weights, given.memory_limit, plan.target.numeric
+        )
         present = inputs.Present.of(data.weight, data.y)
         if not present.all:
             data = data.part(present.rows, given.kernel.name == "precomputed")
@@ -96,7 +98,9 @@ class KernelRequest:
         rows = KernelRows.of(data.X, self.kernel, plan, workers)
         grid = self.grid
         if grid is None:
-            grid = default_grid(len(data.y), kernel_scale(data.X, rows.kernel, rows.K))
+            units = plan.units(data.y, data.weight)
+            scale = kernel_scale(data.X, rows.kernel, rows.K) / units.C_scale
+            grid = default_grid(len(data.y), scale)
         return plan.task(rows, data.y, data.weight, self.folds, grid), rows.gamma
 
 
