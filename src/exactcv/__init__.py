@@ -43,6 +43,7 @@ __all__ = [
     "NotExactWarning",
     "NotPSDWarning",
     "PairResult",
+    "RegressionResult",
     "RocDisplay",
     "SlowFoldsWarning",
     "SmoothSVC",
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from .crossval.leave_pair_out import leave_pair_out
     from .crossval.nested_result import NestedResult
     from .crossval.pair_result import PairResult
+    from .crossval.regression_result import RegressionResult
     from .crossval.result import CVResult
     from .estimators.drop_in.functions import cross_val_predict, cross_val_score
     from .estimators.drop_in.grid_search import GridSearchCV
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
 # and Ctrl-C must find the command line at work by then.  Type checkers see the imports above, and
 # nothing else: a name that is not there is an error to them too.
 _LAZY = {
+    "RegressionResult": "crossval.regression_result",
     "CVResult": "crossval.result",
     "Corrected": "crossval.corrected",
     "ErrorCurveDisplay": "report.plots",

@@ -89,9 +89,7 @@ class RegressionResult(CVResult):
     def pair_loss(self) -> FloatArray:
         """(L, T): the loss of each left-out value."""
         assert self.pair_decision is not None
-        return pair_losses(
-            self.loss, self.parameters, self.y[self.test_row], self.pair_decision
-        )
+        return pair_losses(self.loss, self.parameters, self.y[self.test_row], self.pair_decision)
 
     @cached_property
     def fold_error(self) -> FloatArray:

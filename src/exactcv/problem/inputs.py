@@ -445,7 +445,14 @@ def check_folds(
     groups = None if groups is None else groups[among.rows]
     check_seed(random_state)
     folds = folds_among(
-        among.rows, among.n, cv, data.X, data.labels, groups, random_state, stratify=not data.numeric
+        among.rows,
+        among.n,
+        cv,
+        data.X,
+        data.labels,
+        groups,
+        random_state,
+        stratify=not data.numeric,
     )
     if data.numeric:
         return check_some_training(folds, data.weight)
