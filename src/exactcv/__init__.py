@@ -24,6 +24,7 @@ __version__ = _version("exactcv")
 
 __all__ = [
     "SVCCV",
+    "SVRCV",
     "CVResult",
     "ClusterError",
     "Corrected",
@@ -43,6 +44,7 @@ __all__ = [
     "NotExactWarning",
     "NotPSDWarning",
     "PairResult",
+    "QuantileSVRCV",
     "RegressionResult",
     "RocDisplay",
     "SlowFoldsWarning",
@@ -75,8 +77,10 @@ if TYPE_CHECKING:
     from .estimators.drop_in.functions import cross_val_predict, cross_val_score
     from .estimators.drop_in.grid_search import GridSearchCV
     from .estimators.nested import nested_cross_validate
+    from .estimators.quantile_svr_cv import QuantileSVRCV
     from .estimators.smooth_svc import SmoothSVC
     from .estimators.svc_cv import SVCCV
+    from .estimators.svr_cv import SVRCV
     from .report.html.page import write_html
     from .report.plots import ErrorCurveDisplay, HeatMapDisplay, LeftOutDisplay, RocDisplay
     from .storage.model_file import load_model, save_model
@@ -86,6 +90,8 @@ if TYPE_CHECKING:
 # and Ctrl-C must find the command line at work by then.  Type checkers see the imports above, and
 # nothing else: a name that is not there is an error to them too.
 _LAZY = {
+    "QuantileSVRCV": "estimators.quantile_svr_cv",
+    "SVRCV": "estimators.svr_cv",
     "RegressionResult": "crossval.regression_result",
     "CVResult": "crossval.result",
     "Corrected": "crossval.corrected",

@@ -17,6 +17,7 @@ __all__ = [
     "Approx",
     "BoolArray",
     "ClassWeight",
+    "Crossing",
     "DecisionShape",
     "FilePath",
     "FloatArray",
@@ -25,6 +26,7 @@ __all__ = [
     "HasShape",
     "HorizontalAxis",
     "IntArray",
+    "IntervalMethod",
     "KernelFunction",
     "KernelName",
     "LossName",
@@ -69,7 +71,9 @@ Select = Literal["min", "1se"]
 DecisionShape = Literal["ovr", "ovo"]
 Strategy = Literal["auto", "I", "II", "none"]
 PredictMethod = Literal["predict", "decision_function", "predict_proba", "predict_log_proba"]
-PlotKind = Literal["error", "heatmap", "decision", "roc"]
+PlotKind = Literal["error", "heatmap", "decision", "residuals", "roc"]
+Crossing = Literal["forbid-by-sorting", "allow"]
+IntervalMethod = Literal["jackknife+", "cv+", "jackknife-minmax"]
 HorizontalAxis = Literal["lambda", "C"]
 Unseen = Literal["error", "zeros"]
 

@@ -37,8 +37,8 @@ class Exact:
     """Path, leave-one-out by decremental steps, labels by proof, blocks for other folds."""
 
     support = Support(
-        summary="path following and decremental steps over piecewise-linear losses; the squared loss "
-        "in closed form",
+        summary="path following and decremental steps over piecewise-linear losses (squared loss: "
+        "closed form)",
         paper="this project",
         losses=("hinge", "squared", "epsilon_insensitive", "pinball", "least_squares"),
         folds=("any",),

@@ -135,8 +135,8 @@ def cross_validate(
         is the papers' grid.
     cv : "loo", int, splitter or iterable
         An int is a stratified k-fold (of numbers a plain one), shuffled only if ``random_state``
-        is given; None is 5.  An iterable yields (train, test) row numbers; test sets may overlap or leave rows out.
-        Leave-one-out does not test the only row of a class, and says so.
+        is given; None is 5.  An iterable yields (train, test) row numbers; test sets may overlap
+        or leave rows out.  Leave-one-out does not test the only row of a class, and says so.
     groups : array-like of shape (n,), optional
         For splitters that use groups.
     sample_weight : array-like of shape (n,), optional

@@ -11,7 +11,9 @@ import numpy as np
 
 from ..exceptions import InputError, UnsupportedError
 from ..problem.differentiable import LOSS_BY_NAME
+from ..report.overview import Overview
 from ..types import FloatArray, ScorerLike, Seed, Select
+from .number_overviews import of_numbers_result
 from .result import CVResult, spread_of
 from .run import Ran
 
@@ -172,6 +174,9 @@ class RegressionResult(CVResult):
                 "corrected() of numbers corrects the loss that was minimised; leave scoring out"
             )
         return correct_losses(self, n_bootstrap, random_state, select)
+
+    def _plain_overview(self) -> Overview:
+        return of_numbers_result(self, super()._plain_overview())
 
     def to_frame(self) -> pd.DataFrame:
         """One row per grid point (needs pandas)."""

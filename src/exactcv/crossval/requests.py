@@ -50,7 +50,10 @@ class Given:
 
 
 class Request(Protocol):
-    """Two classes (or numbers), and the task that is to be run; ``task`` also tells gamma if it is known."""
+    """Two classes or numbers, and the task that is to be run.
+
+    ``task`` also tells gamma if it is known.
+    """
 
     @property
     def classes(self) -> NDArray[Any]: ...

@@ -29,7 +29,7 @@ from ..types import (
     Seed,
     Select,
 )
-from .overviews import with_correction
+from .overviews import of_result, with_correction
 from .run import Ran
 
 if TYPE_CHECKING:
@@ -245,6 +245,10 @@ class CVResult(Presented):
 
     def _overview(self) -> Overview:
         return with_correction(self)
+
+    def _plain_overview(self) -> Overview:
+        """Without what the choice has gained."""
+        return of_result(self)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per grid point (needs pandas)."""

@@ -18,7 +18,7 @@ import numpy as np
 from ..algorithms import check_loss, check_output, check_support, get_method
 from ..exceptions import Interrupted, UnsupportedError
 from ..judge.certificate import Certificate
-from ..judge.ledger import Ledger
+from ..judge.ledger import Ledger, Seen
 from ..lowrank import method as lowrank
 from ..lowrank.entries import Entries
 from ..lowrank.task import FeatureTask
@@ -196,21 +196,23 @@ class Ran(Generic[Book]):
 
 
 @overload
-def run(task: Task, method: str, workers: Workers) -> Ran[Ledger]: ...
+def run(task: Task, method: str, workers: Workers, seen: Seen | None = None) -> Ran[Ledger]: ...
 @overload
 def run(task: FeatureTask, method: str, workers: Workers) -> Ran[Entries]: ...
-def run(task: AnyTask, method: str, workers: Workers) -> Any:
+def run(task: AnyTask, method: str, workers: Workers, seen: Seen | None = None) -> Any:
     """Open a ledger, let the method fill it, and have the certificate written.
+
+    ``seen`` is shown the solutions of folds (in the units of the ledger), which nobody keeps.
 
     Ctrl-C becomes ``Interrupted``, whose ``partial`` is the `Ran` of what is complete (None if
     nothing is).
     """
     start = perf_counter()
     if isinstance(task, FeatureTask):
-        units, ledger = Units(), _open(task)
+        units, ledger = Units(), Entries(task)
     else:
         units = Units.of(task.problem)
-        ledger = _open(units.inside(task))
+        ledger = Ledger(units.inside(task), seen)
     if method == "exact" and isinstance(ledger, Ledger) and ledger.task.problem.psd:
         workers.watch.follow(Work(ledger))
     else:
@@ -232,10 +234,6 @@ def _outside(ledger: Ledger | Entries, units: Units, task: AnyTask) -> Ledger | 
     if isinstance(ledger, Ledger) and isinstance(task, Task):
         return ledger.outside(units, task)
     return ledger
-
-
-def _open(task: AnyTask) -> Ledger | Entries:
-    return Entries(task) if isinstance(task, FeatureTask) else Ledger(task)
 
 
 def _by_phase(

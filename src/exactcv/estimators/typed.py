@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..types import Matrix, Vector
 
-__all__ = ["TypedClassifier", "offered_if"]
+__all__ = ["TypedClassifier", "TypedEstimator", "offered_if"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -27,6 +27,17 @@ class TypedClassifier:
         def get_params(self, deep: bool = True) -> dict[str, Any]: ...
         def set_params(self, **params: Any) -> Self: ...
         def score(self, X: Matrix, y: Vector, sample_weight: Vector | None = None) -> float: ...
+
+
+class TypedEstimator:
+    """The same of an estimator of numbers."""
+
+    if TYPE_CHECKING:
+        n_features_in_: int
+        feature_names_in_: NDArray[Any]
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
 
 
 def offered_if(check: Callable[[Any], None]) -> Callable[[Function], Function]:

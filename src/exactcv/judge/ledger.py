@@ -28,7 +28,7 @@ from ..tolerances import AT_BOUND
 from ..types import FloatArray, IntArray
 from .certificate import Certificate, judge_for, relative_gap
 
-__all__ = ["FALLBACK", "HOW", "PROVED", "SOLVED", "UNCHANGED", "Ledger"]
+__all__ = ["FALLBACK", "HOW", "PROVED", "SOLVED", "UNCHANGED", "Ledger", "Seen"]
 
 HOW = ("missing", "unchanged", "bound", "solved", "fallback")
 UNCHANGED, PROVED, SOLVED, FALLBACK = 1, 2, 3, 4
@@ -191,6 +191,12 @@ class Ledger:
             for of_pairs in (self.decision, self.wrong, self.kkt, self.gap, self.gap_abs, self.how):
                 of_pairs[l, folds] = of_pairs[l, others]
 
+    @property
+    def twins(self) -> tuple[IntArray, IntArray]:
+        """The folds that were entered as those of others are, and those others."""
+        nobody = np.zeros(0, dtype=np.intp)
+        return (nobody, nobody) if self._alike is None else self._alike
+
     # ---- what came out ------------------------------------------------------------------------
 
     def sound(self, l: int) -> bool:
@@ -287,7 +293,7 @@ class Ledger:
         other.objective = self.objective * units.loss_scale
         other.kkt, other.gap, other.gap_abs = self.kkt, self.gap, self.gap_abs * square
         other.how, other.seconds = self.how, self.seconds
-        other.guests = [units.values(values) for values in self.guests]
+        other.guests, other._alike = [units.values(one) for one in self.guests], self._alike
         return other
 
     # ---- the work -----------------------------------------------------------------------------

@@ -89,6 +89,7 @@ import numpy as np
 
 from .. import tolerances
 from .._core import _residuals
+from .._core._lines import Lines
 from .._core.reference import residuals as reference
 from ..problem.losses import PiecewiseLinear
 from ..problem.problem import row_weights
@@ -103,7 +104,8 @@ class PiecewiseLinearJudge:
     """The judge of one training set; see ``certificate.Judge``.
 
     ``weight`` is zero for rows that take no part; C_i = C weight_i.  ``table`` (hinge loss only) is
-    what ``vector.h`` says; other losses are judged by the NumPy twin.
+    what ``vector.h`` says; other losses with a minimum are judged by ``lines``, and those without
+    by the NumPy twin.
     """
 
     loss: PiecewiseLinear
@@ -111,6 +113,7 @@ class PiecewiseLinearJudge:
     fit_intercept: bool
     scale: reference.Scale
     table: FloatArray | None
+    lines: Lines | None
     heaviest: float
     lightest: float
 
@@ -134,7 +137,8 @@ class PiecewiseLinearJudge:
             stiff = scale.root * scale.widest
             table = np.array([loss.knots[:, 0], weight, inverse, stiff])
         lightest = float(weight.min(where=weight > 0, initial=np.inf))
-        return cls(loss, weight, fit_intercept, scale, table, heaviest, lightest)
+        lines = None if table is not None else _lines(loss, weight, fit_intercept, scale)
+        return cls(loss, weight, fit_intercept, scale, table, lines, heaviest, lightest)
 
     def astray(self, coef: FloatArray, rows: IntArray, C: float) -> FloatArray:
         """tau_i |c_i| of rows that take no part, in units of the largest knot."""
@@ -153,6 +157,9 @@ class PiecewiseLinearJudge:
             own = np.full(len(coef), -1, dtype=np.intp)
         if self.table is not None:
             _residuals.intercepts(h, coef, C, self.table, own, tolerances.AT_BOUND, out)
+            return out
+        if self.lines is not None:
+            self.lines.intercepts(h, coef, C, own, out)
             return out
         for k, box in enumerate(C[:, None] * row_weights(self.weight, len(C), own)):
             levels = self.loss.coefficient_levels(box)
@@ -178,6 +185,9 @@ class PiecewiseLinearJudge:
                 h, coef, intercept, C, self.table, own, *scales, self.fit_intercept, out
             )
             return out
+        if self.lines is not None:
+            self.lines.judge(h, coef, intercept, C, own, out)
+            return out
         for k, box in enumerate(C[:, None] * row_weights(self.weight, len(C), own)):
             one = h[k], coef[k], intercept[k]
             out[k] = reference.tally(*one, box, self.loss, self.fit_intercept, self.scale)
@@ -190,3 +200,28 @@ class PiecewiseLinearJudge:
     def _closeness(self, box: FloatArray) -> FloatArray:
         """AT_BOUND / tau_i (``intercept.closeness``)."""
         return np.asarray(tolerances.AT_BOUND * self.scale.unit / self.scale.stiffness(box))
+
+
+def _lines(
+    loss: PiecewiseLinear, weight: FloatArray, fit_intercept: bool, scale: reference.Scale
+) -> Lines | None:
+    """The compiled loops; None if some loss has no minimum, and so no value to speak of."""
+    slopes = loss.slopes
+    if not ((slopes[:, 0] <= 0.0) & (slopes[:, -1] >= 0.0)).all():
+        return None
+    heaviest = float(weight.max(initial=0.0)) or 1.0
+    width = weight * (slopes[:, -1] - slopes[:, 0])
+    table = np.column_stack(
+        [
+            weight,
+            1.0 / np.where(weight > 0, weight, heaviest),
+            scale.root * scale.widest,
+            loss.knots,
+            slopes,
+        ]
+    )
+    least = float(width.min(where=weight > 0, initial=np.inf))
+    scales = (scale.unit, scale.widest, 1.0 / heaviest, float(width.max(initial=0.0)), least)
+    return Lines(
+        np.ascontiguousarray(table), loss.n_knots, (*scales, tolerances.AT_BOUND), fit_intercept
+    )

@@ -44,8 +44,9 @@ class Units:
     def of_numbers(
         cls, y: FloatArray, weight: FloatArray, fit_intercept: bool, degree: int = 1
     ) -> Units:
-        """The units of numbers: of those with weight a middle one, and the power of two nearest to
-        the root of the mean squared distance from it.
+        """Of the numbers with weight a middle one, and how far they are from it.
+
+        That is the power of two nearest to the root of the mean squared distance.
         """
         used = np.sort(y[weight > 0])
         origin = float(used[(len(used) - 1) // 2]) if fit_intercept else 0.0
