@@ -6,8 +6,9 @@ from typing import Any
 
 import clarabel
 import numpy as np
-from exactcv.types import FloatArray
 from scipy import sparse
+
+from exactcv.types import FloatArray
 
 # Losses of numbers, with the size of the numbers as their unit.
 LOSSES: dict[str, dict[str, Any]] = {

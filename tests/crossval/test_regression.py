@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import exactcv
 import numpy as np
 import pytest
 from _numbers import LOSSES, clarabel_fit, repeated_rows, wave
-from exactcv.types import FloatArray
 from sklearn.datasets import load_diabetes
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
+
+import exactcv
+from exactcv.types import FloatArray
 
 CS = np.array([0.01, 0.5, 20.0, 1000.0])
 losses = pytest.mark.parametrize("name", LOSSES)
@@ -254,7 +255,7 @@ def test_figures_of_the_result() -> None:
 
 
 def test_corrected_loss_is_no_better_than_the_least() -> None:
-    X, y = wave(60)
+    X = wave(60)[0]
     rng = np.random.default_rng(0)
     result = exactcv.cross_validate(X, rng.normal(size=60), loss="pinball", Cs=np.logspace(-2, 3))
     corrected = result.corrected(200, random_state=0)

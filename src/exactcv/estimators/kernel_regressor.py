@@ -58,6 +58,7 @@ class Fitted:
 class KernelRegressor(Presented, TypedEstimator, BaseEstimator):
     """Reads rows, tunes plans, and predicts; subclasses say which plans, and what of."""
 
+    _sparse: Any = "csr"  # what of it is taken
     Cs: Any
     lambdas: Any
     kernel: Any
@@ -101,7 +102,7 @@ class KernelRegressor(Presented, TypedEstimator, BaseEstimator):
         try:
             with inputs.naming_text(X):
                 X, y = validate_data(
-                    self, X, y, accept_sparse="csr", dtype=np.float64, order="C", y_numeric=True,
+                    self, X, y, accept_sparse=self._sparse, dtype=np.float64, order="C", y_numeric=True,
                     ensure_min_samples=2,
                 )  # fmt: skip
         except TypeError as error:
@@ -194,7 +195,7 @@ class KernelRegressor(Presented, TypedEstimator, BaseEstimator):
         inputs.refuse_path(X)
         try:
             with inputs.naming_text(X):
-                return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+                return validate_data(self, X, accept_sparse=self._sparse, dtype=np.float64, reset=False)
         except TypeError as error:
             raise InputTypeError(str(error)) from error
         except ValueError as error:
@@ -260,7 +261,7 @@ class KernelRegressor(Presented, TypedEstimator, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = bool(self._sparse)
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.target_tags.required = True
         return tags

@@ -96,6 +96,7 @@ random_state, verbose, memory_limit :
     (True, True)
     """
 
+    _sparse = False
     quantiles_: FloatArray
     C_: FloatArray
     gamma_: FloatArray
