@@ -102,9 +102,15 @@ class KernelRegressor(Presented, TypedEstimator, BaseEstimator):
         try:
             with inputs.naming_text(X):
                 X, y = validate_data(
-                    self, X, y, accept_sparse=self._sparse, dtype=np.float64, order="C", y_numeric=True,
+                    self,
+                    X,
+                    y,
+                    accept_sparse=self._sparse,
+                    dtype=np.float64,
+                    order="C",
+                    y_numeric=True,
                     ensure_min_samples=2,
-                )  # fmt: skip
+                )
         except TypeError as error:
             raise InputTypeError(str(error)) from error
         except ValueError as error:
@@ -195,7 +201,9 @@ class KernelRegressor(Presented, TypedEstimator, BaseEstimator):
         inputs.refuse_path(X)
         try:
             with inputs.naming_text(X):
-                return validate_data(self, X, accept_sparse=self._sparse, dtype=np.float64, reset=False)
+                return validate_data(
+                    self, X, accept_sparse=self._sparse, dtype=np.float64, reset=False
+                )
         except TypeError as error:
             raise InputTypeError(str(error)) from error
         except ValueError as error:
