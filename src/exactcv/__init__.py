@@ -30,6 +30,7 @@ __all__ = [
     "Corrected",
     "ErrorCurveDisplay",
     "ExactCVError",
+    "FanChartDisplay",
     "FileError",
     "GridSearchCV",
     "HeatMapDisplay",
@@ -44,8 +45,10 @@ __all__ = [
     "NotExactWarning",
     "NotPSDWarning",
     "PairResult",
+    "PredictedDisplay",
     "QuantileSVRCV",
     "RegressionResult",
+    "ResidualDisplay",
     "RocDisplay",
     "SlowFoldsWarning",
     "SmoothSVC",
@@ -82,6 +85,7 @@ if TYPE_CHECKING:
     from .estimators.svc_cv import SVCCV
     from .estimators.svr_cv import SVRCV
     from .report.html.page import write_html
+    from .report.number_plots import FanChartDisplay, PredictedDisplay, ResidualDisplay
     from .report.plots import ErrorCurveDisplay, HeatMapDisplay, LeftOutDisplay, RocDisplay
     from .storage.model_file import load_model, save_model
     from .storage.onnx_export import register_onnx
@@ -90,6 +94,9 @@ if TYPE_CHECKING:
 # and Ctrl-C must find the command line at work by then.  Type checkers see the imports above, and
 # nothing else: a name that is not there is an error to them too.
 _LAZY = {
+    "ResidualDisplay": "report.number_plots",
+    "PredictedDisplay": "report.number_plots",
+    "FanChartDisplay": "report.number_plots",
     "QuantileSVRCV": "estimators.quantile_svr_cv",
     "SVRCV": "estimators.svr_cv",
     "RegressionResult": "crossval.regression_result",

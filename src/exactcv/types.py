@@ -42,6 +42,7 @@ __all__ = [
     "Splits",
     "Splitter",
     "Strategy",
+    "TaskName",
     "Unseen",
     "Vector",
 ]
@@ -68,6 +69,7 @@ LossName = Literal[
 Output = Literal["error", "decision"]
 Approx = Literal["rff", "nystroem"]
 Select = Literal["min", "1se"]
+TaskName = Literal["classification", "regression"]
 DecisionShape = Literal["ovr", "ovo"]
 Strategy = Literal["auto", "I", "II", "none"]
 PredictMethod = Literal["predict", "decision_function", "predict_proba", "predict_log_proba"]

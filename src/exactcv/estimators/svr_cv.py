@@ -214,7 +214,7 @@ class SVRCV(RegressorMixin, KernelRegressor):
         tuned, n = fitted.tuned, X.shape[0]
         grid, shape = tuned.tuning.grid, tuned.score.shape
         self._fold_models: dict[str, FoldModels] = {}
-        self._tuned, self._kept_rows = tuned, keep
+        self._tuned, self._kept_rows, self._targets = tuned, keep, tuned.tuning.y
         self._rows = kept_rows(X, keep, self.kernel == "precomputed")
         self.certificate_ = tuned.certificate
         se = np.full(shape, np.nan)
@@ -305,7 +305,7 @@ class SVRCV(RegressorMixin, KernelRegressor):
         rows = self._checked_rows(X)
         models = self._left_out_models(method_)
         values = self._model_values(rows, models, self._rows, self._kept_rows, self.gamma_)
-        score = np.abs(self._tuned.tuning.y[models.row] - models.left_out)
+        score = np.abs(self._targets[models.row] - models.left_out)
         return interval_of(values, values, score, models.fold, coverage, method_)
 
     def coverage_text(self, coverage: float = 0.9, method: IntervalMethod = "jackknife+") -> str:
@@ -327,6 +327,12 @@ class SVRCV(RegressorMixin, KernelRegressor):
         """Made when first asked for, and then kept."""
         kind = "folds" if method == "cv+" else "rows"
         if kind not in self._fold_models:
+            if not hasattr(self, "_tuned"):
+                held = "'cv+'" if "folds" in self._fold_models else "'jackknife+'"
+                raise InputError(
+                    f"this model was read from a file, which has the left-out models of {held} "
+                    f"only, not of {method!r}"
+                )
             folds = self._interval_folds(method, self._tuned.tuning)
             self._fold_models[kind] = self._models(method, self._tuned, folds)
         return self._fold_models[kind]
