@@ -145,10 +145,11 @@ def left_out_numbers_csv(
 ) -> str:
     """One line a row that was tested: what was observed, the left-out prediction, the residual."""
     at = np.flatnonzero(np.isfinite(model.left_out_))
-    names, columns = ["row"], [at + 1]
+    names = ["row"]
+    columns: list[Any] = [at + 1]
     if row_names is not None:
         names.append("id")
-        columns.append([row_names[row] for row in at])
+        columns.append([row_names[row] for row in at.tolist()])
     values = model.left_out_[at]
     names += ["target", "predicted", "residual"]
     return to_csv(names, [*columns, y[at], values, y[at] - values], escape)

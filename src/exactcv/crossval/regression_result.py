@@ -11,6 +11,7 @@ import numpy as np
 
 from ..exceptions import InputError, UnsupportedError
 from ..problem.differentiable import LOSS_BY_NAME
+from ..problem.problem import Problem
 from ..report.overview import Overview
 from ..types import FloatArray, ScorerLike, Seed, Select
 from .number_overviews import of_numbers_result
@@ -78,7 +79,7 @@ class RegressionResult(CVResult):
     @staticmethod
     def _worth(ran: Ran[Any]) -> FloatArray:
         problem, rows = ran.task.problem, ran.task.folds.pair_rows
-        assert not isinstance(problem.loss, str)
+        assert isinstance(problem, Problem)
         return np.array([_losses(problem.loss, rows, one) for one in ran.ledger.decision])
 
     @staticmethod
@@ -125,9 +126,8 @@ class RegressionResult(CVResult):
     def interval(self) -> FloatArray:
         """(L, 2): the 95 percent interval of ``error``."""
         rows, place = np.unique(self.test_row, return_inverse=True)
-        sums = np.zeros((len(self.Cs), len(rows)))
-        np.add.at(sums, (slice(None), place), self.pair_loss)
-        by_row = sums / np.bincount(place)
+        counts = np.bincount(place, minlength=len(rows))
+        by_row = np.array([np.bincount(place, weights=one) / counts for one in self.pair_loss])
         half = NORMAL * spread_of(by_row)
         return np.column_stack([np.maximum(self.error - half, 0.0), self.error + half])
 

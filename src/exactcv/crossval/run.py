@@ -208,6 +208,7 @@ def run(task: AnyTask, method: str, workers: Workers, seen: Seen | None = None) 
     nothing is).
     """
     start = perf_counter()
+    ledger: Ledger | Entries
     if isinstance(task, FeatureTask):
         units, ledger = Units(), Entries(task)
     else:

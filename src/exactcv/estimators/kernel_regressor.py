@@ -210,7 +210,7 @@ class KernelRegressor(Presented, TypedEstimator, BaseEstimator):
             raise InputError(str(error)) from error
 
     def _kernel_values(
-        self, X: Any, gamma: float | None, vectors: Any, columns: IntArray
+        self, X: Any, gamma: float | None, vectors: Any, columns: NDArray[Any]
     ) -> FloatArray:
         """k(x, .) with the rows kept, or those columns of a precomputed matrix."""
         if self.kernel == "precomputed":
@@ -218,7 +218,7 @@ class KernelRegressor(Presented, TypedEstimator, BaseEstimator):
         return kernel_with(self, gamma, X, vectors)
 
     def _values(
-        self, X: Any, vectors: Any, columns: IntArray, coef: FloatArray, gamma: float | None
+        self, X: Any, vectors: Any, columns: NDArray[Any], coef: FloatArray, gamma: float | None
     ) -> FloatArray:
         """K(X, vectors) @ coef, some rows at a time."""
         chunk = max(1, PREDICT_ENTRIES // max(1, len(columns)))

@@ -172,19 +172,19 @@ random_state, verbose, memory_limit :
         checks.check_choice("crossing", self.crossing, CROSSINGS)
         quantiles = self._check_quantiles()
         plans = [self._plan("pinball", quantile=float(tau)) for tau in quantiles]
-        X, numbers = self._read_rows(X, y)
+        rows, numbers = self._read_rows(X, y)
         found: list[Fitted] = []
         with Workers(checks.check_n_threads(self.n_jobs)) as workers:
             for plan in plans:
-                one = X, numbers, sample_weight, groups, params, [plan], self.scoring
+                one = rows, numbers, sample_weight, groups, params, [plan], self.scoring
                 tuning, keep = self._prepare(*one)
                 found.append(self._fitted(tuning, keep, workers))
         self._single = not isinstance(self.quantiles, (list, tuple, np.ndarray))
         self.quantiles_ = quantiles
-        self._keep(found, X, keep)
+        self._keep(found, rows, keep)
         seconds = perf_counter() - start
         middle = found[int(np.argmin(np.abs(quantiles - 0.5)))].tuned
-        self._shown = of_numbers_tuned(middle, keep, X.shape[0], seconds)
+        self._shown = of_numbers_tuned(middle, keep, rows.shape[0], seconds)
         grid_points = sum(fitted.tuned.score.size for fitted in found)
         warn_if_short(
             self.certificate_,
@@ -264,13 +264,15 @@ random_state, verbose, memory_limit :
 
     def score(self, X: Matrix, y: Vector, sample_weight: Vector | None = None) -> float:
         """The negative pinball loss, the mean over rows and quantiles; larger is better."""
-        predicted = self.predict(X).reshape(np.shape(X)[0], -1)
+        predicted = self.predict(X)
+        predicted = predicted.reshape(len(predicted), -1)
         numbers = np.asarray(y, dtype=float)
         losses = [
             pair_losses("pinball", {"quantile": float(tau)}, numbers, values)
             for tau, values in zip(self.quantiles_, predicted.T, strict=True)
         ]
-        return -float(np.average(np.mean(losses, axis=0), weights=sample_weight))
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        return -float(np.average(np.mean(losses, axis=0), weights=weight))
 
     def predict_interval(
         self, X: Matrix, coverage: float = 0.9, method: IntervalMethod = "jackknife+"

@@ -185,12 +185,14 @@ class SVRCV(RegressorMixin, KernelRegressor):
         start = perf_counter()
         checks.check_flag("store_cv_results", self.store_cv_results)
         plans = self._plans()
-        X, numbers = self._read_rows(X, y)
-        tuning, keep = self._prepare(X, numbers, sample_weight, groups, params, plans, self.scoring)
+        rows, numbers = self._read_rows(X, y)
+        tuning, keep = self._prepare(
+            rows, numbers, sample_weight, groups, params, plans, self.scoring
+        )
         with Workers(checks.check_n_threads(self.n_jobs)) as workers:
             fitted = self._fitted(tuning, keep, workers)
-        self._keep(fitted, X, keep)
-        self._shown = of_numbers_tuned(fitted.tuned, keep, X.shape[0], perf_counter() - start)
+        self._keep(fitted, rows, keep)
+        self._shown = of_numbers_tuned(fitted.tuned, keep, rows.shape[0], perf_counter() - start)
         warn_if_short(
             self.certificate_,
             self.cv_results_["param_C"],

@@ -52,7 +52,7 @@ class PredictedDisplay(Display):
     def plot(self, ax: Axes | None = None, **scatter_options: Any) -> Self:
         """Draw it; options are those of ``Axes.scatter``."""
         axes = self._place(ax)
-        options = {"s": 14, "alpha": 0.6} | scatter_options
+        options: dict[str, Any] = {"s": 14, "alpha": 0.6} | scatter_options
         self.points_ = axes.scatter(self.truth, self.predicted, **options)
         ends = [
             min(self.truth.min(), self.predicted.min()), max(self.truth.max(), self.predicted.max())
@@ -81,7 +81,7 @@ class ResidualDisplay(Display):
     def plot(self, ax: Axes | None = None, **scatter_options: Any) -> Self:
         """Draw it; options are those of ``Axes.scatter``."""
         axes = self._place(ax)
-        options = {"s": 14, "alpha": 0.6} | scatter_options
+        options: dict[str, Any] = {"s": 14, "alpha": 0.6} | scatter_options
         self.points_ = axes.scatter(self.predicted, self.residual, **options)
         self.line_ = axes.axhline(0.0, color="0.5", linewidth=1)
         axes.set(xlabel="left-out prediction", ylabel="residual")
@@ -137,9 +137,9 @@ class FanChartDisplay(Display):
         """Draw it; options are those of ``Axes.fill_between``."""
         axes = self._place(ax)
         q, self.bands_, self.lines_ = len(self.quantiles), [], []
-        options = {"color": "C0", "linewidth": 0} | band_options
+        options: dict[str, Any] = {"color": "C0", "linewidth": 0} | band_options
         for k in range(q // 2):
-            shade = {"alpha": 0.15 + 0.35 * (k + 1) / (q // 2)} | options
+            shade: dict[str, Any] = {"alpha": 0.15 + 0.35 * (k + 1) / (q // 2)} | options
             low, high = self.values[:, k], self.values[:, q - 1 - k]
             label = f"{self.quantiles[k]:.4g} to {self.quantiles[q - 1 - k]:.4g}"
             self.bands_.append(axes.fill_between(self.x, low, high, label=label, **shade))

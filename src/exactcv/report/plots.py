@@ -351,7 +351,6 @@ OF_NUMBERS: dict[str, type[Display]] = {
     "decision": PredictedDisplay,
     "residuals": ResidualDisplay,
 }
-OF_NUMBERS: dict[str, type[Display]] = {"decision": PredictedDisplay, "residuals": ResidualDisplay}
 
 
 def draw(

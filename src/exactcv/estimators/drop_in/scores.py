@@ -141,7 +141,7 @@ class NumbersStandIn(StandIn):
         raise AttributeError("classes_")
 
     @property
-    def decision_function(self) -> Any:  # type: ignore[override]
+    def decision_function(self) -> Any:
         raise AttributeError("decision_function")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
