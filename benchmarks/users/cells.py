@@ -96,7 +96,9 @@ def ratio(cell: Cell, work: str) -> float:
     """Our seconds over those of the faster peer."""
     sides = dict(cell.get(work, {}))
     mine = sides.pop("exactcv", {}).get("seconds", np.nan)
-    return float(mine / min((side.get("seconds", np.nan) for side in sides.values()), default=np.nan))
+    return float(
+        mine / min((side.get("seconds", np.nan) for side in sides.values()), default=np.nan)
+    )
 
 
 def table(cells: dict[str, Cell]) -> str:
@@ -107,7 +109,9 @@ def table(cells: dict[str, Cell]) -> str:
     lines = []
     for key, cell in cells.items():
         name, gamma = key.split()
-        free = max((cell[w].get("exactcv", {}).get("at_knot", 0) for w in WORKS if w in cell), default=0)
+        free = max(
+            (cell[w].get("exactcv", {}).get("at_knot", 0) for w in WORKS if w in cell), default=0
+        )
         line = [name, str(cell["n"]), f"{gamma}/p", str(free)]
         for work, (_, _, bar, _) in WORKS.items():
             sides = dict(cell.get(work, {}))
@@ -156,13 +160,18 @@ def main() -> None:
         for gamma in args.gammas:
             cell = cells.setdefault(f"{name} {gamma:g}", {"n": len(y)})
             measure(cell, X, y, gamma / X.shape[1], args)
-            times = {w: {s: round(f.get("seconds", np.nan), 2) for s, f in cell[w].items()} for w in args.works}
+            times = {
+                w: {s: round(f.get("seconds", np.nan), 2) for s, f in cell[w].items()}
+                for w in args.works
+            }
             command.say(f"{name} {gamma:g}/p: {times}")
             if args.write:
                 write_records(FILE, records)
     order = [f"{name} {gamma:g}" for name in SETS for gamma in GAMMAS]
     cells = {key: cells[key] for key in order if key in cells}
-    text = f"Made by `{command.command_line()}` on\n\n{facts()}\n\n{summary(cells)}\n\n{table(cells)}"
+    text = (
+        f"Made by `{command.command_line()}` on\n\n{facts()}\n\n{summary(cells)}\n\n{table(cells)}"
+    )
     print(text)
     if args.write:
         write_section(FILE, "cells", text, TITLE)

@@ -24,12 +24,14 @@ __version__ = _version("exactcv")
 
 __all__ = [
     "SVCCV",
+    "SVRCV",
     "CVInterval",
     "CVResult",
     "ClusterError",
     "Corrected",
     "ErrorCurveDisplay",
     "ExactCVError",
+    "FanChartDisplay",
     "FileError",
     "GridSearchCV",
     "HeatMapDisplay",
@@ -44,6 +46,10 @@ __all__ = [
     "NotExactWarning",
     "NotPSDWarning",
     "PairResult",
+    "PredictedDisplay",
+    "QuantileSVRCV",
+    "RegressionResult",
+    "ResidualDisplay",
     "RocDisplay",
     "SlowFoldsWarning",
     "SmoothSVC",
@@ -73,14 +79,18 @@ if TYPE_CHECKING:
     from .crossval.leave_pair_out import leave_pair_out
     from .crossval.nested_result import NestedResult
     from .crossval.pair_result import PairResult
+    from .crossval.regression_result import RegressionResult
     from .crossval.result import CVResult
     from .estimators.drop_in.functions import cross_val_predict, cross_val_score
     from .estimators.drop_in.grid_search import GridSearchCV
     from .estimators.nested import nested_cross_validate
+    from .estimators.quantile_svr_cv import QuantileSVRCV
     from .estimators.smooth_svc import SmoothSVC
     from .estimators.smooth_svr import SmoothSVR
     from .estimators.svc_cv import SVCCV
+    from .estimators.svr_cv import SVRCV
     from .report.html.page import write_html
+    from .report.number_plots import FanChartDisplay, PredictedDisplay, ResidualDisplay
     from .report.plots import ErrorCurveDisplay, HeatMapDisplay, LeftOutDisplay, RocDisplay
     from .storage.model_file import load_model, save_model
     from .storage.onnx_export import register_onnx
@@ -89,6 +99,12 @@ if TYPE_CHECKING:
 # and Ctrl-C must find the command line at work by then.  Type checkers see the imports above, and
 # nothing else: a name that is not there is an error to them too.
 _LAZY = {
+    "ResidualDisplay": "report.number_plots",
+    "PredictedDisplay": "report.number_plots",
+    "FanChartDisplay": "report.number_plots",
+    "QuantileSVRCV": "estimators.quantile_svr_cv",
+    "SVRCV": "estimators.svr_cv",
+    "RegressionResult": "crossval.regression_result",
     "CVResult": "crossval.result",
     "Corrected": "crossval.corrected",
     "ErrorCurveDisplay": "report.plots",

@@ -17,6 +17,7 @@ __all__ = [
     "Approx",
     "BoolArray",
     "ClassWeight",
+    "Crossing",
     "DecisionShape",
     "FilePath",
     "FloatArray",
@@ -25,6 +26,7 @@ __all__ = [
     "HasShape",
     "HorizontalAxis",
     "IntArray",
+    "IntervalMethod",
     "KernelFunction",
     "KernelName",
     "LossName",
@@ -40,6 +42,7 @@ __all__ = [
     "Splits",
     "Splitter",
     "Strategy",
+    "TaskName",
     "Unseen",
     "Vector",
 ]
@@ -54,14 +57,25 @@ BoolArray = NDArray[np.bool_]
 
 KernelName = Literal["rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"]
 GammaRule = Literal["median", "scale", "auto"]
-LossName = Literal["hinge", "squared_hinge", "logistic", "squared"]
+LossName = Literal[
+    "hinge",
+    "squared_hinge",
+    "logistic",
+    "squared",
+    "epsilon_insensitive",
+    "pinball",
+    "least_squares",
+]
 Output = Literal["error", "decision"]
 Approx = Literal["rff", "nystroem"]
 Select = Literal["min", "1se"]
+TaskName = Literal["classification", "regression"]
 DecisionShape = Literal["ovr", "ovo"]
 Strategy = Literal["auto", "I", "II", "none"]
 PredictMethod = Literal["predict", "decision_function", "predict_proba", "predict_log_proba"]
-PlotKind = Literal["error", "heatmap", "decision", "roc"]
+PlotKind = Literal["error", "heatmap", "decision", "residuals", "roc"]
+Crossing = Literal["forbid-by-sorting", "allow"]
+IntervalMethod = Literal["jackknife+", "cv+", "jackknife-minmax"]
 HorizontalAxis = Literal["lambda", "C"]
 Unseen = Literal["error", "zeros"]
 

@@ -11,8 +11,8 @@ from _problems import BUILDERS, mixture, weighted
 from exactcv._core.reference import residuals as reference
 from exactcv.engine.smo import solve
 from exactcv.judge.certificate import Certificate, PiecewiseLinearJudge, implied_accuracy, residuals
-from exactcv.judge.intercept import closeness, doubt
-from exactcv.problem.losses import PiecewiseLinear, hinge
+from exactcv.judge.intercept import canonical_intercept, closeness, doubt
+from exactcv.problem.losses import PiecewiseLinear, epsilon_insensitive, hinge, pinball
 
 TOL = 1e-8
 C = 0.5
@@ -257,7 +257,8 @@ def test_judge_takes_several_knots() -> None:
     out = judge.figures(h, coef, np.zeros(2), np.array([2.0, 3.0]))
     box = np.full(10, 3.0)
     box[4] = 0.0
-    assert tuple(out[1]) == reference.tally(h[1], coef[1], 0.0, box, loss, False, judge.scale)
+    expected = reference.tally(h[1], coef[1], 0.0, box, loss, False, judge.scale)
+    assert out[1] == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 
 def test_implied_accuracy_holds() -> None:
@@ -286,3 +287,52 @@ def test_certificate_says_so_in_one_line() -> None:
     assert str(good) == "exact: KKT violation 1.0e-12, duality gap 1.0e-11 (tolerance 1e-08)"
     bad = Certificate(np.array([1e-3]), np.array([1e-11]), False, [(0, 4)], 1e-8)
     assert str(bad).startswith("NOT exact") and "1 unresolved" in str(bad)
+
+
+# ---- compiled loops for any knots and slopes -----------------------------------------------------
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("kind", ["tube", "quantile", "three knots"])
+def test_lines_equal_their_twins(kind: str, fit_intercept: bool) -> None:
+    """Of solutions near and far from the optimum, with rows at levels, between them and outside."""
+    rng = np.random.default_rng(0)
+    n, y = 30, rng.normal(size=30)
+    loss = {
+        "tube": epsilon_insensitive(y, 0.3),
+        "quantile": pinball(y, 0.2),
+        "three knots": PiecewiseLinear(
+            np.column_stack([y - 0.5, y, y + 0.3]), np.tile([-2.0, -0.5, 0.25, 1.0], (n, 1))
+        ),
+    }[kind]
+    A = rng.normal(size=(n, n))
+    K, weight = A @ A.T / n, rng.uniform(0.5, 2.0, n)
+    weight[[3, 7]] = 0.0
+    judge = PiecewiseLinearJudge.of(loss, weight, fit_intercept, np.diagonal(K))
+    assert judge.lines is not None
+    C, own = np.array([0.3, 1.0, 20.0, 1.0]), np.array([-1, 5, 11, 3])
+    coef = np.empty((4, n))
+    for k in range(4):
+        box = C[k] * weight
+        levels = loss.coefficient_levels(box)
+        coef[k] = np.clip(rng.normal(size=n) * box, levels[:, -1], levels[:, 0])
+        coef[k, rng.random(n) < 0.3] = 0.0
+        coef[k, 2] = levels[2, 0]
+        coef[k, 4] *= 1.5
+    h = np.ascontiguousarray(coef @ K)
+    b = judge.intercepts(h, coef, C, own)
+    figures = judge.figures(h, coef, b, C, own)
+    for k in range(4):
+        box = C[k] * weight
+        if own[k] >= 0:
+            box[own[k]] = 0.0
+        levels, near = loss.coefficient_levels(box), judge._closeness(box)
+        one = h[k], coef[k], b[k]
+        if fit_intercept:
+            expected = canonical_intercept(h[k], coef[k], levels, loss, box > 0, near)
+            assert b[k] == pytest.approx(expected, abs=1e-12)
+        tally = reference.tally(*one, box, loss, fit_intercept, judge.scale)
+        kkt = tally.kkt
+        if fit_intercept:
+            kkt = max(kkt, doubt(*one, levels, loss, box > 0, near) / judge.scale.unit)
+        assert figures[k] == pytest.approx([kkt, *tally[1:]], rel=1e-10)

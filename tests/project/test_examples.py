@@ -57,3 +57,18 @@ def test_plot_error_curve(tmp_path: Path) -> None:
     figure = tmp_path / "curve.png"
     run("plot_error_curve.py", str(figure))
     assert figure.stat().st_size > 1000
+
+
+def test_fan_chart(tmp_path: Path) -> None:
+    figure = tmp_path / "fan.png"
+    text = run("fan_chart.py", str(figure), "--quick")
+    assert "exact: True" in text and figure.stat().st_size > 1000
+    shares = [float(word) for word in text.split("left-out rows below:")[1].split()[:3]]
+    assert shares[0] < 0.2 < 0.35 < shares[1] < 0.65 < 0.8 < shares[2]
+
+
+def test_house_prices() -> None:
+    text = run("house_prices.py", "--quick")
+    assert "exact: True" in text and "at least 80%" in text
+    inside = [float(part.split("%")[0]) for part in text.split(": ")[1:] if "% of new" in part]
+    assert len(inside) == 3 and min(inside) >= 80.0

@@ -23,9 +23,11 @@ from ..engine.leave_one_out import LeaveOneOut, runs
 from ..engine.merged import Merged
 from ..engine.path import Point, Tracker, at_knot, full_path, rising
 from ..judge.ledger import Ledger
+from ..problem.differentiable import SquaredLoss
 from ..problem.problem import Task
 from ..runtime.threads import Workers
 from .base import Support
+from .least_squares import METHOD as CLOSED_FORM
 from .refit import METHOD as REFIT
 
 __all__ = ["METHOD", "Exact"]
@@ -35,13 +37,16 @@ class Exact:
     """Path, leave-one-out by decremental steps, labels by proof, blocks for other folds."""
 
     support = Support(
-        summary="path following and decremental steps over piecewise-linear losses",
+        summary="path following and decremental steps over piecewise-linear losses (squared loss: "
+        "closed form)",
         paper="this project",
-        losses=("hinge",),
+        losses=("hinge", "squared", "epsilon_insensitive", "pinball", "least_squares"),
         folds=("any",),
     )
 
     def run(self, task: Task, ledger: Ledger, workers: Workers) -> dict[str, Any]:
+        if isinstance(task.problem.loss, SquaredLoss):
+            return CLOSED_FORM.run(task, ledger, workers)
         if not task.problem.psd:
             # Paths, drives and bounds all rest on convexity.  Without it each fold is solved from
             # scratch, so that at least labels and values are those of one and the same solution.

@@ -2,7 +2,8 @@
 
     min over f in H_K, b   1/2 ||f||^2 + C/2 sum_{i in train} w_i (y_i - f(x_i) - b)^2
 
-is kernel ridge classification, or the least-squares SVM.  It has one linear system for all rows,
+is kernel ridge regression, or for labels kernel ridge classification (the least-squares SVM).  It
+has one linear system for all rows,
 
     M [c; b] = [y; 0],    M = [ K + diag(1/(C w_i))   1 ]
                               [ 1'                    0 ]        (without the border: no intercept),
@@ -14,8 +15,8 @@ rank-r paper says what that does to the solution:
     y_T - f^(-T)(x_T) = G_TT^-1 c_T       (for one row: c_i / G_ii).
 
 One eigendecomposition serves the grid.  Rows of weight zero are left out from the start.  Asked for
-by ``method="least_squares", loss="squared"``; lambdas convert by C = 1 / (2 n lambda), for the loss
-1/2 (y - f)^2.
+by ``loss="least_squares"`` (numbers) or ``loss="squared"`` (classes); lambdas convert by
+C = 1 / (2 n lambda), for the loss 1/2 (y - f)^2.
 """
 
 from __future__ import annotations
@@ -88,10 +89,10 @@ class LeastSquaresFolds:
     """Closed-form leave-one-out and block formula."""
 
     support = Support(
-        summary="squared loss (kernel ridge classification, LS-SVM), folds in closed form",
+        summary="squared loss (kernel ridge regression and classification, LS-SVM), closed form",
         paper="Cawley & Talbot (2004), Fast exact leave-one-out cross-validation of sparse "
         "least-squares support vector machines, Neural Networks 17; Tseng & Lee (2012), (7)",
-        losses=("squared",),
+        losses=("squared", "least_squares"),
         folds=("loo", "k-fold", "any"),
     )
 

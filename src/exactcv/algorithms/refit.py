@@ -15,8 +15,8 @@ import numpy as np
 from ..engine.newton import solve_smooth
 from ..engine.smo import solve_hinge
 from ..judge.ledger import Ledger
-from ..problem.differentiable import DifferentiableLoss
-from ..problem.problem import Task
+from ..problem.differentiable import DifferentiableLoss, SquaredLoss
+from ..problem.problem import Problem, Task
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .base import Support
@@ -30,10 +30,19 @@ class Refit:
     """Solve every problem on its own."""
 
     support = Support(
-        summary="every fold from scratch by SMO (smooth losses: Newton); slow, the oracle",
+        summary="every fold from scratch by SMO (smooth losses: Newton, squared: a linear system); "
+        "slow, the oracle",
         paper="Fan, Chen & Lin (2005), Working set selection using second order information "
         "for training support vector machines, JMLR 6",
-        losses=("hinge", "squared_hinge", "logistic"),
+        losses=(
+            "hinge",
+            "squared_hinge",
+            "logistic",
+            "squared",
+            "epsilon_insensitive",
+            "pinball",
+            "least_squares",
+        ),
         folds=("loo", "k-fold", "any"),
     )
 
@@ -75,11 +84,30 @@ def _along_grid(
                 problem.K, problem.loss, C * problem.weight, train, tol=min(tol, 1e-10),
                 fit_intercept=problem.fit_intercept, cancel=workers.cancel,
             )  # fmt: skip
+        elif isinstance(problem.loss, SquaredLoss):
+            coef[l], b[l] = _linear_system(problem, train, float(C))
+            continue
         else:
             solution = solve_hinge(problem, train, float(C), tol, workers.cancel)
         coef[l], b[l], iterations[l] = solution.coef, solution.intercept, solution.iterations
         failed += not solution.converged
     return coef, b, (iterations, failed)
+
+
+def _linear_system(problem: Problem, train: IntArray, C: float) -> tuple[FloatArray, float]:
+    """(K + 1 / C_i) c + b = y, sum c = 0 on the training rows, once refined."""
+    rows = train[problem.weight[train] > 0]
+    m, border = len(rows), int(problem.fit_intercept)
+    A = np.zeros((m + border, m + border))
+    A[:m, :m] = problem.K[np.ix_(rows, rows)]
+    A[np.arange(m), np.arange(m)] += 1.0 / (C * problem.weight[rows])
+    A[m:, :m] = A[:m, m:] = 1.0
+    right = np.append(problem.y[rows], np.zeros(border))
+    answer = np.linalg.solve(A, right)
+    answer += np.linalg.solve(A, right - A @ answer)
+    coef: FloatArray = np.zeros(problem.n)
+    coef[rows] = answer[:m]
+    return coef, float(answer[m]) if border else 0.0
 
 
 METHOD = Refit()

@@ -18,7 +18,7 @@ import click
 from .. import __version__
 from ..algorithms import methods
 from ..exceptions import ExactCVError
-from ..types import Output, Select, Unseen
+from ..types import Output, Select, TaskName, Unseen
 
 __all__ = ["main"]
 
@@ -194,6 +194,18 @@ def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.IntRange(0, 2**32 - 1),
     help="Shuffle the rows before they are cut into K folds; also draws the features of --approx.",
 )
+@click.option(
+    "--task",
+    type=click.Choice(get_args(TaskName)),
+    help="Is the target classes or numbers? Default: numbers if it has decimals, or whole numbers "
+    "of too many kinds to be classes.",
+)
+@click.option(
+    "--epsilon",
+    metavar="LIST",
+    help="Of numbers: errors that cost nothing, in units of the target: 0.1,1 or FROM:TO:COUNT. "
+    "Default: three around a tenth of its standard deviation.",
+)
 @click.option("--groups", metavar="COLUMN", help="Rows of one group are left out together.")
 @click.option("--weight", metavar="COLUMN", help="How many rows each row counts for.")
 @click.option("--id", metavar="COLUMN", help="Names of the rows; not a feature.")
@@ -310,7 +322,8 @@ def tune(
 ) -> None:
     """Tune an SVM on the table FILE (CSV, Parquet or svmlight; .gz .bz2 .xz too).
 
-    Cross-validates every C and gamma exactly and keeps the best model. Features are standardised;
+    Cross-validates every C and gamma exactly and keeps the best model: a classifier, or support
+    vector regression if the target holds numbers. Features are standardised;
     text columns become one column of 0 and 1 for each level. With --out the folder gets
     model.exactcv, cv.csv, predictions.csv (left-out values), curve.png, report.html and run.json.
     """
@@ -368,6 +381,12 @@ def tune(
     show_default=True,
     help="Text that was not in the tuning data: refuse it, or let it be no level at all.",
 )
+@click.option(
+    "--interval",
+    type=float,
+    metavar="SHARE",
+    help="Of numbers: also the ends of intervals that hold this share of new values, say 0.9.",
+)
 @_escape
 @_read_options
 def predict(
@@ -376,6 +395,7 @@ def predict(
     out: Path | None,
     drop: tuple[str, ...],
     unseen: Unseen,
+    interval: float | None,
     escape: bool,
     **read_options: Any,
 ) -> None:
@@ -394,6 +414,7 @@ def predict(
         drop=drop,
         escape=escape,
         read_options=read_options,
+        interval=interval,
         show=lambda text: click.echo(text, nl=False),
         say=_tell,
     )

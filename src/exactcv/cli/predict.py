@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..exceptions import InputError
 from ..problem.intervals import wilson
+from ..report.overview import LeftOutNumbers
 from ..storage.atomic import write_text
 from ..storage.model_file import load_model
 from ..storage.readers import read_table
@@ -32,6 +33,7 @@ def predict(
     drop: tuple[str, ...] = (),
     escape: bool = True,
     read_options: dict[str, Any] | None = None,
+    interval: float | None = None,
     show: Callable[[str], None],
     say: Callable[[str], None],
 ) -> None:
@@ -48,14 +50,23 @@ def predict(
     if made.row_names is not None and made.row_names in table.columns:
         row_names = ["" if name is None else name for name in table.texts(made.row_names)]
     X = made.apply(table, unseen)
-    names, columns, predicted = results.prediction_rows(model.estimator, X, row_names)
+    if model.numeric:
+        names, columns, predicted, promise = results.number_rows(model, X, row_names, interval)
+    else:
+        if interval is not None:
+            raise InputError("--interval is for models of numbers, and this one is of classes")
+        promise = ""
+        estimator: Any = model.estimator
+        names, columns, predicted = results.prediction_rows(estimator, X, row_names)
     text = results.to_csv(names, columns, escape)
     if out is None:
         show(text)
     else:
         write_text(out, text)
         say(f"{len(predicted)} predictions written to {out}")
-    _tell_error(table, made.target, predicted, say)
+    if promise:
+        say(promise)
+    (_tell_distance if model.numeric else _tell_error)(table, made.target, predicted, say)
 
 
 def _tell_error(table: Table, target: str, predicted: Any, say: Callable[[str], None]) -> None:
@@ -76,6 +87,25 @@ def _tell_error(table: Table, target: str, predicted: Any, say: Callable[[str], 
     say(
         f"error on the target {target!r} of {table.source}: {wrong / len(truth):.4f} "
         f"({wrong} of {len(truth)} rows wrong; 95% interval {low:.4f} to {high:.4f}{gaps})"
+    )
+
+
+def _tell_distance(table: Table, target: str, predicted: Any, say: Callable[[str], None]) -> None:
+    """How far predictions are from the target, in the rows that have one."""
+    if target not in table.columns:
+        return
+    try:
+        truth = table.numbers(target)
+    except InputError:
+        return
+    there = np.isfinite(truth)
+    if not there.any():
+        return
+    numbers = LeftOutNumbers(truth=truth[there], predicted=predicted[there])
+    gaps = "" if there.all() else f"; the other {int((~there).sum())} have no target"
+    say(
+        f"error on the target {target!r} of {table.source}: mean absolute error {numbers.mae:.4g}, "
+        f"root mean squared error {numbers.rmse:.4g}, R2 {numbers.r2:.4f}{gaps}"
     )
 
 

@@ -12,14 +12,31 @@ from numpy.typing import NDArray
 
 from ..crossval.scoring import probabilities
 from ..estimators.svc_cv import SVCCV
+from ..estimators.svr_cv import SVRCV
 from ..report.presentation import Presented
+from ..storage.table_model import TableModel
 from ..types import FloatArray
 
-__all__ = ["curve_png", "cv_csv", "left_out_csv", "prediction_rows", "to_csv", "unescaped"]
+__all__ = [
+    "curve_png",
+    "cv_csv",
+    "left_out_csv",
+    "left_out_numbers_csv",
+    "number_rows",
+    "numbers_cv_csv",
+    "prediction_rows",
+    "to_csv",
+    "unescaped",
+]
 
 CV_COLUMNS = {
     "gamma": "param_gamma", "C": "param_C", "lambda": "lambda", "score": "mean_test_score",
     "error": "error", "se": "se", "n_errors": "n_errors", "at_bound": "at_bound",
+    "kkt": "kkt", "gap": "gap",
+}  # fmt: skip
+NUMBERS_CV_COLUMNS = {
+    "gamma": "param_gamma", "epsilon": "param_epsilon", "C": "param_C", "lambda": "lambda",
+    "score": "mean_test_score", "loss": "error", "loss_se": "loss_se", "at_bound": "at_bound",
     "kkt": "kkt", "gap": "gap",
 }  # fmt: skip
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how cells begin that spreadsheets run
@@ -114,6 +131,47 @@ def left_out_csv(
     return to_csv(names, columns, escape)
 
 
+def numbers_cv_csv(model: SVRCV, escape: bool = True) -> str:
+    """One line a grid point; ``chosen`` is 1 for the point of the model."""
+    found = model.cv_results_
+    chosen = np.zeros(len(found["param_C"]), dtype=int)
+    chosen[model.best_index_] = 1
+    columns = {name: found[key] for name, key in NUMBERS_CV_COLUMNS.items()} | {"chosen": chosen}
+    return to_csv(list(columns), list(columns.values()), escape)
+
+
+def left_out_numbers_csv(
+    model: SVRCV, y: FloatArray, row_names: Sequence[Any] | None, escape: bool = True
+) -> str:
+    """One line a row that was tested: what was observed, the left-out prediction, the residual."""
+    at = np.flatnonzero(np.isfinite(model.left_out_))
+    names = ["row"]
+    columns: list[Any] = [at + 1]
+    if row_names is not None:
+        names.append("id")
+        columns.append([row_names[row] for row in at.tolist()])
+    values = model.left_out_[at]
+    names += ["target", "predicted", "residual"]
+    return to_csv(names, [*columns, y[at], values, y[at] - values], escape)
+
+
+def number_rows(
+    model: TableModel, X: Any, row_names: Sequence[Any] | None, coverage: float | None
+) -> tuple[list[str], list[Any], FloatArray, str]:
+    """Names and columns of a prediction file, the predictions, and what intervals promise."""
+    predicted = np.asarray(model.estimator.predict(X))
+    names = ["row"]
+    columns: list[Any] = [np.arange(1, len(predicted) + 1)]
+    if row_names is not None:
+        names.append("id")
+        columns.append(list(row_names))
+    names, columns, promise = [*names, "predicted"], [*columns, predicted], ""
+    if coverage is not None:
+        ends, promise = model.intervals(X, coverage)
+        names, columns = [*names, "low", "high"], [*columns, ends[:, 0], ends[:, 1]]
+    return names, columns, predicted, promise
+
+
 def _values(model: SVCCV, decision: FloatArray) -> tuple[list[str], list[FloatArray]]:
     """Two classes: one value, positive for the second; more: one each."""
     if decision.ndim == 1:
@@ -139,8 +197,8 @@ def prediction_rows(
     return names, columns, predicted
 
 
-def curve_png(shown: Presented) -> bytes | None:
-    """The error curve as a picture; None without matplotlib."""
+def curve_png(shown: Presented, kind: Any = "error") -> bytes | None:
+    """The error curve (or another plot) as a picture; None without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -148,7 +206,7 @@ def curve_png(shown: Presented) -> bytes | None:
         return None
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
-    shown.plot(ax=figure.add_subplot())
+    shown.plot(kind, ax=figure.add_subplot())
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=150, metadata={"Software": None})
     return out.getvalue()

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..exceptions import InputError
 from ..problem.gamma import DEFAULT_GAMMAS, GAMMA_RULES, around
-from ..types import Approx, KernelName, LossName, Select
+from ..types import Approx, KernelName, LossName, Select, TaskName
 
 __all__ = [
     "DEFAULT_LAMBDAS",
@@ -32,6 +32,8 @@ class TuneSettings:
     """What the user asked for, as it was written; see ``main.py`` for the meaning of each."""
 
     target: str
+    task: TaskName | None = None
+    epsilon: str | None = None
     format: str | None = None
     delimiter: str | None = None
     header: bool | None = None
@@ -73,7 +75,7 @@ class TuneSettings:
         """Plain values, for ``run.json``."""
         pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
         found = {name: list(v) if isinstance(v, tuple) else v for name, v in pairs}
-        for name in ("components", "nested"):
+        for name in ("components", "nested", "task", "epsilon"):
             if found[name] is None:
                 del found[name]  # runs are the same with and without the option
         return found
@@ -112,6 +114,11 @@ class TuneSettings:
         if isinstance(gammas, int):
             gammas_around(1.0, gammas)
         read_scoring(self.scoring)
+        self.epsilons(1.0)
+        if self.task == "regression":
+            self.check_regression()
+        elif self.task == "classification" and self.epsilon is not None:
+            raise InputError("--epsilon is for --task regression")
         if self.nested is not None and self.approx in ("rff", "nystroem"):
             raise InputError(f"--nested needs the kernel matrix: leave out --approx {self.approx}")
         if self.approx in ("rff", "nystroem"):
@@ -141,6 +148,36 @@ class TuneSettings:
     def folds(self) -> Any:
         """``cv`` for ``SVCCV``; groups are kept together by scikit-learn's splitters."""
         return self._splits("--cv", self.cv)
+
+    def number_folds(self) -> Any:
+        """``cv`` for ``SVRCV``: the same without classes to keep in proportion."""
+        if self.groups is None or self.cv == "loo":
+            return self.folds()
+        from sklearn.model_selection import GroupKFold
+
+        shuffle = self.seed is not None
+        return GroupKFold(int(self.cv), shuffle=shuffle, random_state=self.seed)
+
+    def epsilons(self, spread: float) -> list[float]:
+        """Epsilons that were named, or three around a tenth of the spread of the target."""
+        if self.epsilon is None:
+            return [float(f"{share * spread:.1g}") for share in (0.02, 0.1, 0.3)]
+        if self.epsilon.strip() == "0":
+            return [0.0]
+        return [float(value) for value in parse_grid("--epsilon", self.epsilon)]
+
+    def check_regression(self) -> None:
+        """Refuse what goes with classes only."""
+        unusual = {
+            "--loss": self.loss != "hinge",
+            "--class-weight": self.class_weight is not None,
+            "--probability": self.probability,
+            "--nested": self.nested is not None,
+            "--approx": self.approx in ("rff", "nystroem"),
+        }
+        for option, given in unusual.items():
+            if given:
+                raise InputError(f"{option} goes with classes, and the target holds numbers")
 
     def outer_folds(self) -> Any:
         """``outer`` for ``SVCCV.nested_score``; None if that is not asked for."""

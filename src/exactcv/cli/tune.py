@@ -18,6 +18,7 @@ from sklearn.model_selection import StratifiedKFold
 from ..crossval.nested_result import NestedResult
 from ..estimators.nested_fit import nested_of
 from ..estimators.svc_cv import SVCCV, Keep, fit_svc
+from ..estimators.svr_cv import SVRCV
 from ..exceptions import InputError, Interrupted
 from ..lowrank.method import GAMMA_ROWS
 from ..lowrank.rows.sampling import smallest_keys
@@ -38,7 +39,7 @@ from . import results
 from .approximation import Choice, choose_kernel
 from .settings import TuneSettings, gammas_around, parse_class_weight
 
-__all__ = ["Loaded", "load", "tune"]
+__all__ = ["Loaded", "gammas_of", "is_regression", "load", "scaling_text", "tune"]
 
 Say = Callable[[str], None]
 
@@ -65,11 +66,19 @@ def tune(
     memory_limit: str | None = None,
     progress: bool = False,
     say: Say = print,
-) -> SVCCV | None:
+) -> SVCCV | SVRCV | None:
     """Cross-validate, choose, and write the results; None if they had been written before."""
     start = perf_counter()
     sha256 = digest(file)
     table = read_table(file, memory_limit=memory_limit, **settings.read_options)
+    if is_regression(table, settings):
+        settings.check_regression()
+        from .tune_numbers import tune_numbers
+
+        return tune_numbers(
+            file, table, sha256, settings,
+            out=out, n_jobs=n_jobs, memory_limit=memory_limit, progress=progress, say=say,
+        )  # fmt: skip
     loaded = load(table, settings)
     if digest(file) != sha256:
         raise InputError(f"{file.name} changed while it was read; run the command again")
@@ -128,14 +137,37 @@ def tune(
 # ---- what goes in --------------------------------------------------------------------------------
 
 
-def load(table: Table, settings: TuneSettings) -> Loaded:
+def is_regression(table: Table, settings: TuneSettings) -> bool:
+    """Is the target to be taken as numbers?
+
+    Numbers with decimals are; so are whole numbers if there are too many different ones for
+    classes.
+    """
+    if settings.task is not None:
+        return settings.task == "regression"
+    target = table.find(settings.target) if table.matrix is None else _only_target(table, settings)
+    try:
+        values = table.numbers(target)
+    except InputError:
+        return False
+    values = values[np.isfinite(values)]
+    different = len(np.unique(values))
+    return bool((values != np.floor(values)).any()) or _too_many(different, len(values))
+
+
+def _too_many(different: int, rows: int) -> bool:
+    return different > 20 and different > rows / 3
+
+
+def load(table: Table, settings: TuneSettings, numeric: bool = False) -> Loaded:
     """Target, weights, groups and the matrix."""
     target = table.find(settings.target) if table.matrix is None else _only_target(table, settings)
     roles = {name: _role(table, name, getattr(settings, name), target) for name in _ROLES}
     drop = [_role(table, "drop", column, target) for column in settings.drop]
     others = tuple(dict.fromkeys(name for name in [*roles.values(), *drop] if name is not None))
-    y = parse_labels(table, target)
-    _check_classes(table, target, y)
+    y = _numbers(table, target) if numeric else parse_labels(table, target)
+    if not numeric:
+        _check_classes(table, target, y)
     weight = _weights(table, roles["weight"])
     kept = {table.find(column) for column in settings.keep}
     features = [n for n in table.names if n not in {target, *others, *kept}]
@@ -195,11 +227,22 @@ def _check_classes(table: Table, target: str, y: NDArray[Any]) -> None:
             f"{table.source}: the target {target!r} has one class only, {y[0]!r}; a classifier "
             "needs rows of two classes or more"
         )
-    if len(counts) > 20 and len(counts) > len(y) / 3:
+    if _too_many(len(counts), len(y)):
         raise InputError(
             f"{table.source}: the target {target!r} has {len(counts)} different values in "
-            f"{len(y)} rows; is it the right column?"
+            f"{len(y)} rows; is it the right column? For numbers: --task regression"
         )
+
+
+def _numbers(table: Table, target: str) -> FloatArray:
+    values = table.numbers(target)
+    missing = np.flatnonzero(~np.isfinite(values))
+    if len(missing):
+        raise InputError(
+            f"{table.source}: the target {target!r} is missing in row {missing[0] + 1}; leave out "
+            "the rows without one"
+        )
+    return values
 
 
 def _weights(table: Table, name: str | None) -> FloatArray | None:
@@ -267,7 +310,7 @@ def _model(loaded: Loaded, settings: TuneSettings, n_jobs: int, progress: bool) 
     return SVCCV(
         **settings.grid(),
         kernel=settings.kernel,
-        gamma=_gammas(loaded, settings),
+        gamma=gammas_of(loaded, settings),
         degree=settings.degree,
         coef0=settings.coef0,
         loss=settings.loss,
@@ -285,7 +328,8 @@ def _model(loaded: Loaded, settings: TuneSettings, n_jobs: int, progress: bool) 
     )
 
 
-def _gammas(loaded: Loaded, settings: TuneSettings) -> Any:
+def gammas_of(loaded: Loaded, settings: TuneSettings) -> Any:
+    """``gamma`` for the estimator."""
     if settings.default_grid:
         return None
     wanted = settings.gamma_grid()
@@ -347,7 +391,7 @@ def _facts(file: Path, loaded: Loaded, settings: TuneSettings) -> dict[str, str]
         "data": f"{file.name}, {len(loaded.y)} rows",
         "target": f"{made.target}: {shown}" + (", ..." if len(labels) > 8 else ""),
         "features": features,
-        "scaling": _scaling(loaded, settings),
+        "scaling": scaling_text(loaded, settings),
     }
     if settings.impute:
         facts["gaps"] = "filled with the median (text: the most frequent level) of all rows"
@@ -358,7 +402,8 @@ def _facts(file: Path, loaded: Loaded, settings: TuneSettings) -> dict[str, str]
     return facts
 
 
-def _scaling(loaded: Loaded, settings: TuneSettings) -> str:
+def scaling_text(loaded: Loaded, settings: TuneSettings) -> str:
+    """How features were scaled, in words."""
     if not settings.standardize:
         return "none"
     how = "standard deviation 1" if loaded.preparation.width else "mean 0, standard deviation 1"

@@ -32,10 +32,20 @@ from .scoring import Scorer, read_scoring
 from .weighted_scores import Measure, Tests, measure_of
 
 if TYPE_CHECKING:
+    from .regression_result import RegressionResult
     from .result import CVResult
     from .tuning import Tuned, Tuning
 
-__all__ = ["Corrected", "Points", "correct", "correct_result", "correction_of", "draws"]
+__all__ = [
+    "Corrected",
+    "CorrectedLoss",
+    "Points",
+    "correct",
+    "correct_losses",
+    "correct_result",
+    "correction_of",
+    "draws",
+]
 
 CHUNK = 1 << 22  # counts held at a time
 ENDS = (2.5, 97.5)
@@ -95,6 +105,19 @@ class Corrected:
             f"<Corrected: {self.scoring} {self.score:.4f} after tuning (95% {low:.4f} to "
             f"{high:.4f}); {self.apparent:.4f} before correction, {len(self.samples)} bootstraps>"
         )
+
+
+class CorrectedLoss(Corrected):
+    """The same of a loss: ``score`` is its negative."""
+
+    @property
+    def error(self) -> float:
+        return -self.score
+
+    @property
+    def error_interval(self) -> tuple[float, float]:
+        low, high = self.interval
+        return -high, -low
 
 
 @dataclass(frozen=True)
@@ -160,16 +183,8 @@ def correct(
     random_state: object = None,
 ) -> Corrected:
     """The bias-corrected score of the choice among ``points``, from the left-out results alone."""
-    n, measure = tests.n_units, measure_of(tests, scorer)
-    everyone = np.arange(len(tests.labels))
-    samples, chosen = [], np.zeros(len(everyone), dtype=np.intp)
-    for drawn in draws(n, check_bootstraps(n_bootstrap), random_state):
-        counts = _counts(drawn, n)
-        best = points.choose(measure(everyone, counts[:, tests.unit]))
-        outside = (counts == 0).astype(float)[:, tests.unit]
-        samples.append(_judged(measure, best, outside))
-        chosen += np.bincount(best[best >= 0], minlength=len(everyone))
-    score = np.concatenate(samples)
+    measure, samples = measure_of(tests, scorer), (n_bootstrap, random_state)
+    score, chosen = _repeated(measure, points, tests.unit, *samples)
     known = score[~np.isnan(score)]
     if not len(known):
         raise InputError(
@@ -186,6 +201,24 @@ def correct(
         chosen=chosen,
         scoring=name,
     )
+
+
+def _repeated(
+    measure: Measure, points: Points, unit: IntArray, n_bootstrap: int, random_state: object
+) -> tuple[FloatArray, IntArray]:
+    """The score of the choice in each sample, (B,), and how often each point was chosen.
+
+    Test t is of row ``unit[t]``.
+    """
+    n, everyone = int(unit.max()) + 1, np.arange(len(points.short))
+    samples, chosen = [], np.zeros(len(everyone), dtype=np.intp)
+    for drawn in draws(n, check_bootstraps(n_bootstrap), random_state):
+        counts = _counts(drawn, n)
+        best = points.choose(measure(everyone, counts[:, unit]))
+        outside = (counts == 0).astype(float)[:, unit]
+        samples.append(_judged(measure, best, outside))
+        chosen += np.bincount(best[best >= 0], minlength=len(everyone))
+    return np.concatenate(samples), chosen
 
 
 def check_bootstraps(n_bootstrap: object) -> int:
@@ -249,6 +282,43 @@ def correct_result(
         )
     return correct(
         tests, points, scorer, apparent=apparent, n_bootstrap=n_bootstrap, random_state=random_state
+    )
+
+
+def correct_losses(
+    result: RegressionResult,
+    n_bootstrap: int,
+    random_state: object,
+    select: str,
+    groups: object = None,
+) -> CorrectedLoss:
+    """What ``RegressionResult.corrected`` does; in units of the least loss, as choices are."""
+    check_choice("select", select, ("min", "1se"))
+    unit_loss = float(result.error[result.best]) or 1.0
+    losses = result.pair_loss / unit_loss
+    group = read_groups(groups, len(result.y))
+    unit = _units(result.test_row if group is None else group[result.test_row])
+
+    def measure(which: IntArray, weight: FloatArray) -> FloatArray:
+        total = weight.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):  # NaN where nothing is left to judge by
+            return np.asarray(-(weight @ losses[which].T) / total)
+
+    taken, allowance = result.best, None
+    if select == "1se":
+        taken, allowance = result.one_se, float(result.se[result.best]) / unit_loss
+    points = Points(result.Cs, np.array([np.nan]), result.certificate.short, allowance)
+    score, chosen = _repeated(measure, points, unit, n_bootstrap, random_state)
+    score = score * unit_loss
+    known = score[~np.isnan(score)]
+    low, high = (float(end) for end in np.percentile(known, ENDS))
+    return CorrectedLoss(
+        score=float(known.mean()),
+        interval=(low, high),
+        apparent=-float(result.error[taken]),
+        samples=score,
+        chosen=chosen,
+        scoring=f"negative {result.loss} loss",
     )
 
 

@@ -1,4 +1,4 @@
-"""``cross_validate``: two classes, one kernel, a grid of C or lambda."""
+"""``cross_validate``: two classes or numbers, one kernel, a grid of C or lambda."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from ..types import (
     Vector,
 )
 from .growth import edge, growth_text
+from .regression_result import RegressionResult
 from .requests import FeatureRequest, Given, KernelRequest, Request
 from .result import CVResult, make_result, side_by_side
 from .run import AnyTask, Plan, Ran, run
@@ -89,8 +90,10 @@ def cross_validate(
     n_components: int = 200,
     memory_limit: MemoryLimit | None = None,
     method_options: Mapping[str, Any] | None = None,
+    epsilon: float = 0.1,
+    quantile: float = 0.5,
 ) -> CVResult:
-    """Exact cross-validation of a kernel SVM over a whole regularisation path.
+    """Exact cross-validation of a kernel machine over a whole regularisation path.
 
     Solves, on all rows and on the training part of every fold, for every value of the grid,
 
@@ -103,7 +106,8 @@ def cross_validate(
     X : array-like, sparse matrix or DataFrame of shape (n, p)
         Sparse input is made dense.  With ``kernel="precomputed"`` the (n, n) kernel matrix.
     y : array-like of shape (n,)
-        Labels of two classes, of any type; the larger in sort order is the positive class.
+        Labels of two classes, of any type; the larger in sort order is the positive class.  With
+        a loss of numbers, numbers.
     kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"} or callable
         A callable is called once, as ``kernel(X, X)``.
     gamma : float, "median", "scale" or "auto"
@@ -112,9 +116,13 @@ def cross_validate(
         the kernel is the same in every fold.
     degree, coef0 : int, float
         For "poly" and "sigmoid".
-    loss : {"hinge", "squared_hinge", "logistic", "squared"}
-        max(0, 1 - y u), its square, log(1 + exp(-y u)) and 1/2 (y - u)^2, whatever the method.
-        Which of them a method has: ``exactcv.methods()``.
+    loss : str
+        Of classes: "hinge", "squared_hinge", "logistic" and "squared" are max(0, 1 - y u), its
+        square, log(1 + exp(-y u)) and 1/2 (y - u)^2.  Of numbers: "epsilon_insensitive" is
+        max(0, |y - u| - epsilon) (support vector regression), "pinball" is
+        max(tau (y - u), (1 - tau) (u - y)) with tau = ``quantile`` (kernel quantile regression),
+        and "least_squares" 1/2 (y - u)^2 (kernel ridge regression).  Which of them a method has:
+        ``exactcv.methods()``.
     Cs, lambdas : array-like or float, optional
         The grid, one or the other.  ``Cs`` holds in every fold, as in scikit-learn.  ``lambdas``
         keeps lambda: a fold that trains on m rows has C = 1 / (2 m lambda), except in
@@ -126,9 +134,9 @@ def cross_validate(
         a time, three at most, which ``grown`` and ``summary()`` say.  With ``approx`` the default
         is the papers' grid.
     cv : "loo", int, splitter or iterable
-        An int is a stratified k-fold, shuffled only if ``random_state`` is given; None is 5.  An
-        iterable yields (train, test) row numbers; test sets may overlap or leave rows out.
-        Leave-one-out does not test the only row of a class, and says so.
+        An int is a stratified k-fold (of numbers a plain one), shuffled only if ``random_state``
+        is given; None is 5.  An iterable yields (train, test) row numbers; test sets may overlap
+        or leave rows out.  Leave-one-out does not test the only row of a class, and says so.
     groups : array-like of shape (n,), optional
         For splitters that use groups.
     sample_weight : array-like of shape (n,), optional
@@ -143,7 +151,7 @@ def cross_validate(
         See ``exactcv.methods()``.
     output : {"error", "decision"}
         "error" decides each left-out label, often by proof alone, and is the fastest;
-        "decision" computes every left-out decision value.
+        "decision" computes every left-out decision value.  Of numbers it is always the latter.
     n_jobs : int, optional
         Threads; -1 is all processors.  The result does not depend on it.
     tol : float
@@ -177,10 +185,15 @@ def cross_validate(
         "float32"; sums are float64), ``folder`` to spill to, ``chunk_rows``, ``target_rows`` (in
         the small problems; more rows, fewer passes) and ``cluster`` (False: do not use the active
         client).
+    epsilon : float
+        Of ``loss="epsilon_insensitive"``, in the units of y.
+    quantile : float
+        Of ``loss="pinball"``, between 0 and 1.
 
     Returns
     -------
     CVResult
+        A ``RegressionResult`` with a loss of numbers.
 
     Raises
     ------
@@ -197,6 +210,9 @@ def cross_validate(
     >>> result = exactcv.cross_validate(X, y, Cs=[0.1, 1.0, 10.0], cv=5)
     >>> result.error.shape, result.certificate.exact
     ((3,), True)
+    >>> numbers = exactcv.cross_validate(X, X[:, 0] ** 2, loss="epsilon_insensitive", epsilon=0.1)
+    >>> numbers.certificate.exact, numbers.decision.shape == (len(numbers.Cs), 60)
+    (True, True)
     """
     start = perf_counter()
     method_options = checks.check_method_options(method_options)
@@ -207,6 +223,8 @@ def cross_validate(
         want_decision=checks.check_choice("output", output, OUTPUTS) == "decision",
         tol=tol,
         options=method_options if approx is None else None,  # else they say how to keep features
+        epsilon=epsilon,
+        quantile=quantile,
     )
     chosen_kernel = inputs.check_kernel(kernel, gamma, degree, coef0)
     n_threads = checks.check_n_threads(n_jobs)
@@ -234,6 +252,8 @@ def cross_validate(
 
     facts: dict[str, Any] = {"classes": request.classes, "method": method, "loss": loss}
     facts |= {"kernel": chosen_kernel.label, "present": request.present}
+    if plan.target.numeric:
+        facts |= {"kind": RegressionResult, "parameters": dict(plan.parameters)}
     try:
         with following(progress) as watch, Workers(n_threads, watch) as workers:
             before = perf_counter()

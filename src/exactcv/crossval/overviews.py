@@ -63,9 +63,9 @@ def of_result(result: CVResult) -> Overview:
 def with_correction(result: CVResult) -> Overview:
     """The same with the error after tuning, where that is quickly worked out."""
     if result.pair_wrong.size > QUICK:
-        return of_result(result)
+        return result._plain_overview()
     corrected = shown_correction(result._corrected_once, True, len(result.Cs))
-    return replace(of_result(result), corrected=corrected)
+    return replace(result._plain_overview(), corrected=corrected)
 
 
 def _approximation(result: CVResult) -> str | None:

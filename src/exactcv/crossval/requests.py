@@ -52,7 +52,10 @@ class Given:
 
 
 class Request(Protocol):
-    """Two classes, and the task that is to be run; ``task`` also tells gamma if it is known."""
+    """Two classes or numbers, and the task that is to be run.
+
+    ``task`` also tells gamma if it is known.
+    """
 
     @property
     def classes(self) -> NDArray[Any]: ...
@@ -85,7 +88,13 @@ class KernelRequest:
         weights = given.sample_weight, given.class_weight
         cached = _needs_cache(given, plan)
         data = inputs.read_data(
-            given.X, given.y, given.kernel, *weights, given.memory_limit, whole=not cached
+            given.X,
+            given.y,
+            given.kernel,
+            *weights,
+            given.memory_limit,
+            plan.target.numeric,
+            whole=not cached,
         )
         present = inputs.Present.of(data.weight, data.y)
         if not present.all:
@@ -117,7 +126,9 @@ class KernelRequest:
             rows = KernelRows.cached(data.X, self.kernel, self.cache, workers)
         grid = self.grid
         if grid is None:
-            grid = default_grid(len(data.y), kernel_scale(data.X, rows.kernel, rows.K))
+            units = plan.units(data.y, data.weight)
+            scale = kernel_scale(data.X, rows.kernel, rows.K) / units.C_scale
+            grid = default_grid(len(data.y), scale)
         return plan.task(rows, data.y, data.weight, self.folds, grid), rows.gamma
 
 

@@ -31,7 +31,7 @@ from ..types import (
     Vector,
 )
 from .choice import best_point, smallest_within
-from .overviews import with_correction
+from .overviews import of_result, with_correction
 from .run import Ran
 
 if TYPE_CHECKING:
@@ -172,6 +172,17 @@ class CVResult(Presented):
             f"C={self.Cs[self.best]:.4g}, {exact}>"
         )
 
+    @staticmethod
+    def _worth(ran: Ran[Any]) -> BoolArray | FloatArray:
+        """(L, T): what is averaged over tests."""
+        wrong: BoolArray = ran.ledger.wrong
+        return wrong
+
+    @staticmethod
+    def _ranked(error: FloatArray) -> FloatArray:
+        """The error, so that numbers are equal where nothing is to choose between them."""
+        return error
+
     @cached_property
     def fold_error(self) -> FloatArray:
         """(L, F): the share of each fold's tests that is wrong."""
@@ -240,6 +251,10 @@ class CVResult(Presented):
     def _overview(self) -> Overview:
         return with_correction(self)
 
+    def _plain_overview(self) -> Overview:
+        """Without what the choice has gained."""
+        return of_result(self)
+
     def to_frame(self) -> pd.DataFrame:
         """One row per grid point (needs pandas)."""
         try:
@@ -263,6 +278,7 @@ def make_result(
     kernel_seconds: float,
     gamma: float | None,
     present: Present,
+    kind: type[CVResult] = CVResult,
     **facts: Any,
 ) -> CVResult:
     """From pairs to rows and curves; ``facts`` are fields that the run does not know.
@@ -272,9 +288,9 @@ def make_result(
     task, ledger, certificate = ran.task, ran.ledger, ran.certificate
     folds, Cs, problem = task.folds, task.grid.Cs, task.problem
     wrong, pair_decision = ledger.wrong, ledger.decision if task.want_decision else None
-    n_errors = wrong.sum(axis=1)
-    error, se = n_errors / wrong.shape[1], standard_error(wrong, folds.offsets)
-    best, one_se = choose(Cs, n_errors, error, se, certificate)
+    worth = kind._worth(ran)
+    error, se = worth.sum(axis=1) / worth.shape[1], standard_error(worth, folds.offsets)
+    best, one_se = choose(Cs, kind._ranked(error), error, se, certificate)
     decision, row_wrong = by_row(folds, problem.y, problem.target, pair_decision, wrong)
     coef, test_row = ledger.coef, folds.pair_rows
     if not present.all:
@@ -285,12 +301,12 @@ def make_result(
         gamma = ledger.feature_map.gamma
         facts |= {"weights": ledger.weights, "feature_map": ledger.feature_map}
         facts["approx"] = ledger.task.problem.approx
-    return CVResult(
+    return kind(
         Cs=Cs,
         lambdas=task.grid.lambdas,
         error=error,
         se=se,
-        n_errors=n_errors,
+        n_errors=wrong.sum(axis=1),
         decision=decision,
         wrong=row_wrong,
         best=best,
@@ -332,9 +348,8 @@ def side_by_side(parts: Sequence[CVResult], grown: str) -> CVResult:
         for name in _ALONG_THE_GRID
     }
     certificate = Certificate.joined([part.certificate for part in parts])
-    best, one_se = choose(
-        joined["Cs"], joined["n_errors"], joined["error"], joined["se"], certificate
-    )
+    ranked = type(first)._ranked(joined["error"])
+    best, one_se = choose(joined["Cs"], ranked, joined["error"], joined["se"], certificate)
     return replace(
         first,
         **joined,
@@ -359,31 +374,34 @@ def _added(counts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def choose(
     Cs: FloatArray,
-    n_errors: IntArray,
+    ranked: FloatArray,
     error: FloatArray,
     se: FloatArray,
     certificate: Certificate,
 ) -> tuple[int, int]:
-    """The indices ``best`` and ``one_se``."""
+    """The indices ``best`` and ``one_se``; ``ranked`` is the error, equal where it counts so."""
     short = certificate.short
-    _, best = best_point(n_errors[None].astype(float), short[None], Cs, np.zeros(1))
+    _, best = best_point(ranked[None].astype(float), short[None], Cs, np.zeros(1))
     return best, smallest_within(error, short, Cs, best, float(se[best]))
 
 
-def fold_errors(wrong: BoolArray, offsets: IntArray) -> FloatArray:
-    """(L, F): the share of each fold's tests that is wrong; `offsets` as in ``Folds``."""
+def fold_errors(wrong: BoolArray | FloatArray, offsets: IntArray) -> FloatArray:
+    """(L, F): the share of each fold's tests that is wrong, or their mean loss.
+
+    `offsets` as in ``Folds``.
+    """
     sizes = np.diff(offsets)
     return np.asarray(np.add.reduceat(wrong, offsets[:-1], axis=1, dtype=float) / sizes)
 
 
-def standard_error(wrong: BoolArray, offsets: IntArray) -> FloatArray:
+def standard_error(wrong: BoolArray | FloatArray, offsets: IntArray) -> FloatArray:
     """The standard deviation of the folds' errors over the square root of their number.
 
     NaN for a single fold.  Where every fold has one test the errors are zeros and ones, and nothing
     of the size of ``wrong`` is needed.
     """
     n_folds = len(offsets) - 1
-    if n_folds == wrong.shape[1] > 1:
+    if n_folds == wrong.shape[1] > 1 and wrong.dtype == bool:
         error = wrong.mean(axis=1)
         return np.asarray(np.sqrt(error * (1.0 - error) / (n_folds - 1)))
     return spread_of(fold_errors(wrong, offsets))

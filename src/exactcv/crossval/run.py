@@ -21,16 +21,18 @@ from ..algorithms.options import read_options
 from ..engine.kernel_rows import CachedRows
 from ..exceptions import Interrupted, MemoryLimitError
 from ..judge.certificate import Certificate
-from ..judge.ledger import Ledger
+from ..judge.ledger import Ledger, Seen
 from ..lowrank import method as lowrank
 from ..lowrank.entries import Entries
 from ..lowrank.task import FeatureTask
 from ..problem import checks
-from ..problem.differentiable import LOSS_BY_NAME
+from ..problem.differentiable import LOSS_BY_NAME, LOSS_PARAMETERS, NUMERIC_LOSSES
 from ..problem.folds import Folds
 from ..problem.grid import Grid
 from ..problem.kernels import Kernel, check_psd, gamma_value, kernel_matrix
 from ..problem.problem import Guests, Problem, Task
+from ..problem.targets import NUMBERS, SIGNS, Target
+from ..problem.units import Units
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .work import Work
@@ -47,10 +49,14 @@ AnyTask: TypeAlias = Task | FeatureTask
 
 @dataclass(frozen=True)
 class Plan:
-    """How folds are to be solved: one plan serves all gammas and all pairs of classes."""
+    """How folds are to be solved: one plan serves all gammas and all pairs of classes.
+
+    ``parameters`` are those of the loss: {"epsilon": 0.1}, {"quantile": 0.5}.
+    """
 
     method: str = "exact"
     loss: str = "hinge"
+    parameters: Mapping[str, float] = field(default_factory=dict)
     fit_intercept: bool = True
     want_decision: bool = True
     tol: float = 1e-8
@@ -66,19 +72,35 @@ class Plan:
         want_decision: bool,
         tol: Any,
         options: Mapping[str, Any] | None = None,
+        epsilon: Any = 0.1,
+        quantile: Any = 0.5,
     ) -> Plan:
         """A plan whose parts exist and go together; the folds come later (`check_folds`)."""
         get_method(method)
         check_loss(method, loss)
+        want_decision = want_decision or loss in NUMERIC_LOSSES
         check_output(method, loss, want_decision)
         return cls(
             method=method,
             loss=loss,
+            parameters=_loss_parameters(loss, epsilon, quantile),
             fit_intercept=checks.check_flag("fit_intercept", fit_intercept),
             want_decision=want_decision,
             tol=checks.check_positive("tol", tol),
             options=read_options(method, get_method(method).support.options, options or {}),
         )
+
+    @property
+    def target(self) -> Target:
+        """What the loss is a loss of."""
+        return NUMBERS if self.loss in NUMERIC_LOSSES else SIGNS
+
+    def units(self, y: FloatArray, weight: FloatArray) -> Units:
+        """In which C and y are measured."""
+        if not self.target.numeric:
+            return Units()
+        degree = 2 if self.loss == "least_squares" else 1
+        return Units.of_numbers(y, weight, self.fit_intercept, degree)
 
     def check_folds(self, folds: Folds) -> None:
         """Refuse folds that the method cannot do."""
@@ -93,20 +115,33 @@ class Plan:
         grid: Grid,
         guests: Guests | None = None,
     ) -> Task:
-        """The task of these rows; y are labels +-1."""
+        """The task of these rows; y are labels +-1, or numbers."""
         support = get_method(self.method).support
         problem = Problem(
             K=rows.K,
             y=y,
             weight=weight,
-            loss=LOSS_BY_NAME[self.loss](y),
+            loss=LOSS_BY_NAME[self.loss](y, **self.parameters),
             fit_intercept=self.fit_intercept,
             psd=rows.psd,
             penalty=support.penalty,
             features=rows.X if support.penalty == "ridge" and rows.linear else None,
             rows=rows.cache,
+            target=self.target,
         )
         return Task(problem, folds, grid, self.want_decision, self.tol, self.options, guests)
+
+
+def _loss_parameters(loss: str, epsilon: Any, quantile: Any) -> dict[str, float]:
+    """What the loss needs to be told, checked."""
+    given = {
+        "epsilon": checks.real("epsilon", epsilon, lambda x: x >= 0, "a number, 0 or more"),
+        "quantile": checks.real(
+            "quantile", quantile, lambda x: 0 < x < 1, "a number between 0 and 1"
+        ),
+    }
+    name = LOSS_PARAMETERS.get(loss)
+    return {} if name is None else {name: given[name]}
 
 
 @dataclass(frozen=True)
@@ -186,34 +221,45 @@ class Ran(Generic[Book]):
 
 
 @overload
-def run(task: Task, method: str, workers: Workers) -> Ran[Ledger]: ...
+def run(task: Task, method: str, workers: Workers, seen: Seen | None = None) -> Ran[Ledger]: ...
 @overload
 def run(task: FeatureTask, method: str, workers: Workers) -> Ran[Entries]: ...
-def run(task: AnyTask, method: str, workers: Workers) -> Any:
+def run(task: AnyTask, method: str, workers: Workers, seen: Seen | None = None) -> Any:
     """Open a ledger, let the method fill it, and have the certificate written.
+
+    ``seen`` is shown the solutions of folds (in the units of the ledger), which nobody keeps.
 
     Ctrl-C becomes ``Interrupted``, whose ``partial`` is the `Ran` of what is complete (None if
     nothing is).
     """
-    start, ledger = perf_counter(), _open(task)
+    start = perf_counter()
+    ledger: Ledger | Entries
+    if isinstance(task, FeatureTask):
+        units, ledger = Units(), Entries(task)
+    else:
+        units = Units.of(task.problem)
+        ledger = Ledger(units.inside(task), seen)
     if method == "exact" and isinstance(ledger, Ledger) and ledger.task.problem.psd:
         workers.watch.follow(Work(ledger))
     else:
         workers.watch.follow(ledger)
     chosen: Any = lowrank.METHOD if isinstance(task, FeatureTask) else get_method(method)
     try:
-        stats = dict(chosen.run(task, ledger, workers))
+        stats = dict(chosen.run(ledger.task, ledger, workers))
     except KeyboardInterrupt as stop:
         seconds = _by_phase(perf_counter() - start, {}, ledger, workers)
-        raise _interrupted(ledger, seconds) from stop
+        raise _interrupted(_outside(ledger, units, task), seconds) from stop
     timings = _by_phase(perf_counter() - start, stats.pop("timings", {}), ledger, workers)
     not_converged = int(stats.get("not_converged", 0))
     certificate = replace(ledger.certificate(), not_converged=not_converged)
-    return Ran(task, ledger, certificate, stats, timings)
+    return Ran(task, _outside(ledger, units, task), certificate, stats, timings)
 
 
-def _open(task: AnyTask) -> Ledger | Entries:
-    return Entries(task) if isinstance(task, FeatureTask) else Ledger(task)
+def _outside(ledger: Ledger | Entries, units: Units, task: AnyTask) -> Ledger | Entries:
+    """The ledger in the user's units."""
+    if isinstance(ledger, Ledger) and isinstance(task, Task):
+        return ledger.outside(units, task)
+    return ledger
 
 
 def _by_phase(

@@ -162,6 +162,10 @@ class LeaveOneOut:
         limiting = np.zeros(full.problem.n, dtype=bool)
         if full.problem.fit_intercept and not len(full.members):
             limiting[[full.nearest(1), full.nearest(-1)]] = True
+        if full.problem.fit_intercept:
+            # At a knot with 0 strictly inside its box: it may be the one that held the intercept.
+            bottom, top = full.box
+            limiting[full.members[(bottom < 0.0) & (top > 0.0)]] = True
         limiting &= self.merged.copies == 1
         # A coefficient that was zero but for rounding is put right by an entry of its own.
         moves = limiting[leaves.sites] | (self.ledger.coef[l, leaves.rows] != 0.0)

@@ -4,7 +4,9 @@ For a loss with one knot t_i and slopes s_i0 < s_i1 the dual problem in signed c
 
     min over c   1/2 c' K c - t' c    subject to   -C_i s_i1 <= c_i <= -C_i s_i0,   sum c = 0
 
-(the last without an intercept dropped).  The compiled loop (``_core/_smo.pyx``) does the steps of
+(the last without an intercept dropped).  A loss with several knots is the sum of losses with one
+each, so its row becomes several rows with one feature vector, whose coefficients add up (as LIBSVM
+does it for the epsilon-insensitive loss).  The compiled loop (``_core/_smo.pyx``) does the steps of
 Fan, Chen & Lin (2005).  It crawls where K is nearly singular on the free coefficients: a linear
 kernel with p << n, or a large C.  So now and then, and at the end, the driver here solves for all
 free coefficients at once (a Newton step in their subspace), moves to the first bound met, and
@@ -52,7 +54,7 @@ FEASIBLE = 1e-10
 class Solution:
     """A solution over all n rows (zeros for those left out) and how it was reached.
 
-    ``errors`` is e = t - K c on the training rows, 0 elsewhere.
+    ``errors`` is e = t - K c on the training rows, 0 elsewhere; t the last knot.
     """
 
     coef: FloatArray
@@ -147,7 +149,7 @@ def solve(
     ----------
     K : ndarray of shape (n, n), C-contiguous, or RowSource
     loss : PiecewiseLinear
-        With one knot a row.
+        With one knot a row; with more, without ``start`` and ``known``.
     C : ndarray of shape (n,)
         C_i; rows with zero take no part.
     train : ndarray of int, optional
@@ -178,26 +180,27 @@ def solve(
     >>> solution.coef, solution.intercept, solution.converged
     (array([ 1., -1.]), 0.0, True)
     """
-    if loss.n_knots != 1:
-        raise NotImplementedError("the working-set solver takes losses with one knot a row")
+    if loss.n_knots != 1 and not (start is None and known is None):
+        raise NotImplementedError("losses with several knots a row are solved from a cold start")
     everyone = np.arange(len(C), dtype=np.intp) if train is None else np.asarray(train, np.intp)
-    rows = np.ascontiguousarray(everyone[C[everyone] > 0])
-    levels = loss.coefficient_levels(C)
+    used = np.ascontiguousarray(everyone[C[everyone] > 0])
+    rows, part = _one_knot_each(used, loss)
+    levels = part.coefficient_levels(C[rows])
     source = as_rows(K)
-    part, diagonal = PiecewiseLinear(loss.knots[rows], loss.slopes[rows]), source.diagonal[rows]
+    diagonal = source.diagonal[rows]
     box = _Box(
         source=source,
         cache=source.open(rows),
         rows=rows,
         diagonal=diagonal,
-        target=loss.knots[rows, 0],
-        lower=levels[rows, 1].copy(),
-        upper=levels[rows, 0].copy(),
-        near=closeness(levels[rows], diagonal),
+        target=part.knots[:, 0].copy(),
+        lower=levels[:, 1].copy(),
+        upper=levels[:, 0].copy(),
+        near=closeness(levels, diagonal),
         judge=PiecewiseLinearJudge.of(part, C[rows], fit_intercept, diagonal),
         fit_intercept=fit_intercept,
     )
-    c = np.zeros(len(rows)) if start is None else _checked(box, start)
+    c = _nothing(box) if start is None else _checked(box, start)
     e = box.errors(c) if known is None else box.errors_near(c, known)
     flag = np.zeros(1, dtype=np.int32) if cancel is None else cancel
     if flag[0]:
@@ -206,10 +209,39 @@ def solve(
     shrink = not polish if shrinking is None else shrinking
     c, e, iterations, converged = walk(box, c, e, tol, max_iter, flag, shrink)
     coef, errors, h = np.zeros((3, len(C)))
-    coef[rows], errors[rows], h[rows] = c, e, box.target - e
+    np.add.at(coef, rows, c)
+    errors[rows], h[rows] = e, box.target - e
+    levels = loss.coefficient_levels(C)
     near = closeness(levels, source.diagonal)
-    b = canonical_intercept(h, coef, levels, loss, rows, near) if fit_intercept else 0.0
+    b = canonical_intercept(h, coef, levels, loss, used, near) if fit_intercept else 0.0
     return Solution(coef, b, iterations, converged, errors, box.cache.evaluations)
+
+
+def _one_knot_each(rows: IntArray, loss: PiecewiseLinear) -> tuple[IntArray, PiecewiseLinear]:
+    """The rows, once for each knot, and their losses of one knot; knot after knot.
+
+    Of the slopes, what is on the left of zero belongs to one loss and what is on the right to
+    another: each box has 0 in it if that of the row has.
+    """
+    knots, slopes, m = loss.knots[rows], loss.slopes[rows], loss.n_knots
+    if m == 1:
+        return rows, PiecewiseLinear(knots, slopes)
+    bend = np.diff(slopes, axis=1)
+    # The loss k has slopes from first[k] to first[k] + bend[k]; they add up to those of the row.
+    first = np.minimum(slopes[:, :-1], 0.0) - np.minimum(slopes[:, 1:], 0.0)
+    first[:, -1] += np.minimum(slopes[:, -1], 0.0)
+    first[:, 0] += np.maximum(slopes[:, 0], 0.0)
+    ends = np.stack([first, first + bend], axis=2)
+    parts = PiecewiseLinear(
+        np.ascontiguousarray(knots.T.reshape(-1, 1)),
+        np.ascontiguousarray(ends.transpose(1, 0, 2).reshape(-1, 2)),
+    )
+    return np.ascontiguousarray(np.tile(rows, m)), parts
+
+
+def _nothing(box: _Box) -> FloatArray:
+    """No coefficients, or those that are nearest to it."""
+    return np.clip(np.zeros(len(box.rows)), box.lower, box.upper)
 
 
 def _checked(box: _Box, start: FloatArray) -> FloatArray:
@@ -252,7 +284,7 @@ def solve_hinge(
     cancel: NDArray[np.int32],
     max_iter: int = 10_000_000,
 ) -> Solution:
-    """One training set of a problem (whose loss has one knot a row) at one C, from a cold start."""
+    """One training set of a problem of knots and slopes at one C, from a cold start."""
     return solve(
         problem.K,
         problem.loss,

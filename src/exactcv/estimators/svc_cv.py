@@ -18,7 +18,6 @@ from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
     get_routing_for_object,
-    process_routing,
 )
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -36,7 +35,6 @@ from ..crossval.scoring import (
     read_scoring,
     shaped,
     warn_if_flat,
-    warn_of_weights,
 )
 from ..crossval.tuning import Searched, Store, Tuned, Tuning, count_by_weight
 from ..crossval.weighted_scores import is_quick
@@ -45,9 +43,7 @@ from ..judge.certificate import Certificate, warn_if_short
 from ..lowrank.features import FeatureMap
 from ..problem import checks, inputs
 from ..problem.folds import Folds, folds_among
-from ..problem.gamma import around
-from ..problem.grid import Grid, default_grid, make_grid
-from ..problem.kernels import Kernel, gamma_value, kernel_between, kernel_scale
+from ..problem.kernels import Kernel
 from ..report.overview import LeftOutRows, Overview
 from ..report.presentation import Presented
 from ..runtime.memory import check_memory
@@ -75,6 +71,7 @@ from ..types import (
 )
 from .cv_table import cv_table
 from .nested_fit import nested_of
+from .settings import dense, grid_of, kernel_with, kernels_of, routed, rows_of
 from .sv_layout import layout, pair_decisions
 from .typed import TypedClassifier, offered_if
 
@@ -519,25 +516,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         self, sample_weight: Any, groups: Any, params: dict[str, Any], scorer: Scorer
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """What the splitter and the scorer get besides X and y, one entry a row."""
-        if _routing_enabled():
-            given = {"sample_weight": sample_weight, "groups": groups, **params}
-            given = {name: value for name, value in given.items() if value is not None}
-            if not given:
-                return {}, {}
-            routed = process_routing(self, "fit", **given)
-            return dict(routed.splitter.split), dict(routed.scorer.score)
-        if params:
-            raise InputTypeError(
-                f"fit() got {sorted(params)}; parameters other than sample_weight and groups need "
-                "scikit-learn's metadata routing: sklearn.set_config(enable_metadata_routing=True)"
-            )
-        to_scorer = {}
-        if sample_weight is not None and scorer.call is not None:
-            if scorer.takes_weights():
-                to_scorer["sample_weight"] = sample_weight
-            else:
-                warn_of_weights(scorer)
-        return ({} if groups is None else {"groups": groups}), to_scorer
+        return routed(self, sample_weight, groups, params, scorer)
 
     def _prepare(
         self,
@@ -572,14 +551,14 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         factors = inputs.class_factors(self.class_weight, counts, self.classes_)
         in_training = inputs.times_class_weight(used, factors, codes, self.classes_)
         rows = X[keep][:, keep] if self.kernel == "precomputed" else X[keep]
-        dense = np.ascontiguousarray(_dense(rows))
-        grid, kernels, new_gammas = self._grid(dense, used)
-        split_with = {name: _rows_of(value, keep, n) for name, value in split_with.items()}
+        features = np.ascontiguousarray(dense(rows))
+        grid, kernels, new_gammas = grid_of(self, features, used)
+        split_with = {name: rows_of(value, keep, n) for name, value in split_with.items()}
         folds = self._folds(rows, labels, keep, n, split_with)
         folds = inputs.check_training_parts(folds, codes, self.classes_, in_training, keep)
         plan.check_folds(folds)
         return Tuning(
-            X=dense,
+            X=features,
             shown=rows,
             codes=codes,
             classes=self.classes_,
@@ -589,7 +568,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             grid=grid,
             kernels=kernels,
             scorer=scorer,
-            score_arguments={k: _rows_of(v, keep, n) for k, v in score_with.items()},
+            score_arguments={k: rows_of(v, keep, n) for k, v in score_with.items()},
             select=self.select,
             plan=plan,
             shape=self.decision_function_shape,
@@ -599,36 +578,9 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             new_gammas=new_gammas,
         )
 
-    def _grid(
-        self, X: FloatArray, weight: FloatArray
-    ) -> tuple[Grid, list[Kernel], tuple[int, int] | None]:
-        """C, the kernels, and whether gammas may be added: (0, 0), or None if not."""
-        kernels = self._kernels()
-        n = float(weight.sum())
-        if not (self.Cs is None and self.lambdas is None):
-            return make_grid(self.Cs, self.lambdas, n), kernels, None
-        grid = default_grid(n, kernel_scale(X, kernels[len(kernels) // 2]))
-        # (gamma x'y)^degree: there gamma does no more than C.
-        idle = self.kernel == "poly" and self.coef0 == 0
-        if self.gamma is not None or idle or not kernels[0].uses_gamma:
-            return grid, kernels, None
-        even = (weight == weight[0]).all()
-        middle = gamma_value(X, kernels[0], None if even else weight)
-        assert middle is not None
-        return grid, [replace(kernels[0], gamma=gamma) for gamma in around(middle)], (0, 0)
-
     def _kernels(self) -> list[Kernel]:
         """One kernel for each gamma."""
-        gammas: Any = "median" if self.gamma is None else self.gamma
-        if not isinstance(gammas, (list, tuple, np.ndarray)):
-            gammas = [gammas]
-        if len(gammas) == 0:
-            raise InputError("gamma is an empty list; give a number, a rule or a list of these")
-        gammas = [g.item() if isinstance(g, np.generic) else g for g in gammas]
-        made = [inputs.check_kernel(self.kernel, g, self.degree, self.coef0) for g in gammas]
-        if len(made) > 1 and not made[0].uses_gamma:
-            raise InputError(f"kernel={self.kernel!r} has no gamma, but gamma is a list")
-        return made
+        return kernels_of(self)
 
     def _folds(
         self,
@@ -744,11 +696,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         if self.kernel == "precomputed":
             columns = X[:, self.support_]
             return np.asarray(columns.toarray() if sparse.issparse(columns) else columns)
-        kernel = Kernel(self.kernel, self.gamma_ or 1.0, self.degree, self.coef0)
-        vectors = self.support_vectors_
-        if callable(self.kernel):  # it was shown dense rows when the model was fitted
-            X, vectors = _dense(X), _dense(vectors)
-        return kernel_between(X, vectors, kernel)
+        return kernel_with(self, self.gamma_, X, self.support_vectors_)
 
     @property
     def coef_(self) -> FloatArray:
@@ -765,7 +713,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if hasattr(self, "weights_"):
             raise AttributeError("with approx there is no coef_: weights_ belong to feature_map_")
-        along = _dense(self.support_vectors_).T
+        along = dense(self.support_vectors_).T
         pairs = pair_decisions(along, self.dual_coef_, self.n_support_, np.zeros(1)).T
         return pairs if len(self.classes_) == 2 else -pairs
 
@@ -859,19 +807,3 @@ def _check_probability(model: SVCCV) -> None:
             "this SVCCV has no predict_proba yet, since probability=True was set after it was "
             "fitted: fit it again"
         )
-
-
-def _routing_enabled() -> bool:
-    from sklearn import get_config
-
-    return bool(get_config()["enable_metadata_routing"])
-
-
-def _rows_of(values: Any, keep: NDArray[np.intp], n: int) -> Any:
-    """The entries of the rows that count; what is not one a row is left alone."""
-    array = np.asarray(values)
-    return array[keep] if array.ndim and len(array) == n else values
-
-
-def _dense(X: Any) -> FloatArray:
-    return np.asarray(X.toarray() if sparse.issparse(X) else X)

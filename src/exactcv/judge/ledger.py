@@ -21,14 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core import _residuals
+from ..problem.losses import PiecewiseLinear
 from ..problem.problem import Task
+from ..problem.units import Units
 from ..tolerances import AT_BOUND, CLAIMED, POLISH
 from ..types import FloatArray, IntArray
 from .certificate import Certificate, attainable, judge_for, relative_gap
 from .claims import Claims
 from .piecewise_linear import PiecewiseLinearJudge
 
-__all__ = ["FALLBACK", "HOW", "PROVED", "SOLVED", "UNCHANGED", "Ledger"]
+__all__ = ["FALLBACK", "HOW", "PROVED", "SOLVED", "UNCHANGED", "Ledger", "Seen"]
 
 HOW = ("missing", "unchanged", "bound", "solved", "fallback")
 UNCHANGED, PROVED, SOLVED, FALLBACK = 1, 2, 3, 4
@@ -226,6 +228,12 @@ class Ledger:
             for of_pairs in (self.decision, self.wrong, self.kkt, self.gap, self.gap_abs, self.how):
                 of_pairs[l, folds] = of_pairs[l, others]
 
+    @property
+    def twins(self) -> tuple[IntArray, IntArray]:
+        """The folds that were entered as those of others are, and those others."""
+        nobody = np.zeros(0, dtype=np.intp)
+        return (nobody, nobody) if self._alike is None else self._alike
+
     # ---- what came out ------------------------------------------------------------------------
 
     def sound(self, l: int) -> bool:
@@ -260,7 +268,12 @@ class Ledger:
             return np.full(len(self.coef), np.nan)
         used = problem.weight > 0
         box = self.task.grid.Cs[:, None] * problem.weight[used]
-        full = np.abs(self.coef[:, used]) >= box * (1.0 - AT_BOUND)
+        size = np.abs(self.coef[:, used])
+        if isinstance(problem.loss, PiecewiseLinear):
+            # Between the first and the last level; one of them may be 0, which is no bound.
+            steepest = np.abs(problem.loss.slopes[used][:, [0, -1]])
+            box = box * np.where(self.coef[:, used] > 0, steepest[:, 0], steepest[:, 1])
+        full = (size >= box * (1.0 - AT_BOUND)) & (box > 0)
         return np.asarray(full.mean(axis=1))
 
     def certificate(self) -> Certificate:
@@ -305,6 +318,19 @@ class Ledger:
         for name in ("kkt", "gap", "gap_abs"):
             setattr(other, name, getattr(self, name)[np.ix_(points, columns)])
         other.how, other.seconds = self.how[np.ix_(points, folds)], self.seconds
+        return other
+
+    def outside(self, units: Units, task: Task) -> Ledger:
+        """The same entries in the units of ``task``, whose inside is this ledger's."""
+        if units.trivial:
+            return self
+        other, square = Ledger(task), units.scale**2
+        other.coef, other.h = self.coef * units.scale, self.h * units.scale
+        other.intercept, other.decision = units.values(self.intercept), units.values(self.decision)
+        other.objective = self.objective * units.loss_scale
+        other.kkt, other.gap, other.gap_abs = self.kkt, self.gap, self.gap_abs * square
+        other.how, other.seconds = self.how, self.seconds
+        other.guests, other._alike = [units.values(one) for one in self.guests], self._alike
         return other
 
     # ---- the work -----------------------------------------------------------------------------

@@ -89,6 +89,7 @@ import numpy as np
 
 from .. import tolerances
 from .._core import _residuals
+from .._core._lines import Lines
 from .._core.reference import residuals as reference
 from ..problem.losses import PiecewiseLinear
 from ..problem.problem import row_weights
@@ -103,8 +104,8 @@ class PiecewiseLinearJudge:
     """The judge of one training set; see ``certificate.Judge``.
 
     ``weight`` is zero for rows that take no part; C_i = C weight_i.  ``table`` (hinge loss only) is
-    what ``vector.h`` says; other losses are judged by the NumPy twin.  ``blurred`` (for the hinge)
-    is what every h may be off by besides rounding.
+    what ``vector.h`` says; other losses with a minimum are judged by ``lines``, and those without
+    by the NumPy twin.  ``blurred`` (for the hinge) is what every h may be off by besides rounding.
     """
 
     loss: PiecewiseLinear
@@ -112,6 +113,7 @@ class PiecewiseLinearJudge:
     fit_intercept: bool
     scale: reference.Scale
     table: FloatArray | None
+    lines: Lines | None
     heaviest: float
     lightest: float
     blurred: float = 0.0
@@ -136,7 +138,8 @@ class PiecewiseLinearJudge:
             stiff = scale.root * scale.widest
             table = np.array([loss.knots[:, 0], weight, inverse, stiff])
         lightest = float(weight.min(where=weight > 0, initial=np.inf))
-        return cls(loss, weight, fit_intercept, scale, table, heaviest, lightest)
+        lines = None if table is not None else _lines(loss, weight, fit_intercept, scale)
+        return cls(loss, weight, fit_intercept, scale, table, lines, heaviest, lightest)
 
     def astray(self, coef: FloatArray, rows: IntArray, C: float) -> FloatArray:
         """tau_i |c_i| of rows that take no part, in units of the largest knot."""
@@ -155,6 +158,9 @@ class PiecewiseLinearJudge:
             own = np.full(len(coef), -1, dtype=np.intp)
         if self.table is not None:
             _residuals.intercepts(h, coef, C, self.table, own, tolerances.AT_BOUND, out)
+            return out
+        if self.lines is not None:
+            self.lines.intercepts(h, coef, C, own, out)
             return out
         for k, box in enumerate(C[:, None] * row_weights(self.weight, len(C), own)):
             levels = self.loss.coefficient_levels(box)
@@ -189,6 +195,9 @@ class PiecewiseLinearJudge:
                 out,
             )
             return out
+        if self.lines is not None:
+            self.lines.judge(h, coef, intercept, C, own, out)
+            return out
         for k, box in enumerate(C[:, None] * row_weights(self.weight, len(C), own)):
             one = h[k], coef[k], intercept[k]
             out[k] = reference.tally(*one, box, self.loss, self.fit_intercept, self.scale)
@@ -198,3 +207,28 @@ class PiecewiseLinearJudge:
                 unsure = doubt(*one, levels, self.loss, box > 0, near) / self.scale.unit
                 out[k, 0] = max(out[k, 0], unsure)
         return out
+
+
+def _lines(
+    loss: PiecewiseLinear, weight: FloatArray, fit_intercept: bool, scale: reference.Scale
+) -> Lines | None:
+    """The compiled loops; None if some loss has no minimum, and so no value to speak of."""
+    slopes = loss.slopes
+    if not ((slopes[:, 0] <= 0.0) & (slopes[:, -1] >= 0.0)).all():
+        return None
+    heaviest = float(weight.max(initial=0.0)) or 1.0
+    width = weight * (slopes[:, -1] - slopes[:, 0])
+    table = np.column_stack(
+        [
+            weight,
+            1.0 / np.where(weight > 0, weight, heaviest),
+            scale.root * scale.widest,
+            loss.knots,
+            slopes,
+        ]
+    )
+    least = float(width.min(where=weight > 0, initial=np.inf))
+    scales = (scale.unit, scale.widest, 1.0 / heaviest, float(width.max(initial=0.0)), least)
+    return Lines(
+        np.ascontiguousarray(table), loss.n_knots, (*scales, tolerances.AT_BOUND), fit_intercept
+    )

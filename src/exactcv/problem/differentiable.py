@@ -15,12 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr, expit, kl_div
 
-from ..types import FloatArray
-from .losses import PiecewiseLinear, hinge
+from ..types import FloatArray, IntArray
+from .losses import PiecewiseLinear, epsilon_insensitive, hinge, pinball
 
 __all__ = [
     "DIFFERENTIABLE_LOSSES",
     "LOSS_BY_NAME",
+    "LOSS_PARAMETERS",
+    "NUMERIC_LOSSES",
     "DifferentiableLoss",
     "Loss",
     "SquaredLoss",
@@ -179,6 +181,10 @@ class SquaredLoss:
     name = "squared"
     bounded = False
 
+    def at(self, rows: IntArray) -> SquaredLoss:
+        """The losses of some rows, which may be repeated."""
+        return SquaredLoss(self.y[rows])
+
     def value(self, u: FloatArray) -> FloatArray:
         return np.asarray(0.5 * (self.y - u) ** 2)
 
@@ -188,8 +194,14 @@ class SquaredLoss:
 
 Loss = PiecewiseLinear | DifferentiableLoss | SquaredLoss
 
-LOSS_BY_NAME: dict[str, Callable[[FloatArray], Loss]] = {
+LOSS_BY_NAME: dict[str, Callable[..., Loss]] = {
     "hinge": hinge,
     "squared": SquaredLoss,
+    "least_squares": SquaredLoss,
+    "epsilon_insensitive": epsilon_insensitive,
+    "pinball": pinball,
     **DIFFERENTIABLE_LOSSES,
 }
+# Those of numbers, and what else some of them need to be told.
+NUMERIC_LOSSES = ("epsilon_insensitive", "pinball", "least_squares")
+LOSS_PARAMETERS = {"epsilon_insensitive": "epsilon", "pinball": "quantile"}

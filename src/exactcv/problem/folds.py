@@ -17,7 +17,7 @@ from ..runtime.user_line import user_level
 from ..types import BoolArray, IntArray
 
 if TYPE_CHECKING:
-    from sklearn.model_selection import StratifiedKFold
+    from sklearn.model_selection import KFold, StratifiedKFold
 
 __all__ = ["Folds", "folds_among", "leave_one_out_folds", "make_folds"]
 
@@ -135,7 +135,14 @@ def leave_one_out_folds(n: int) -> Folds:
 
 
 def make_folds(
-    cv: Any, X: Any, y: NDArray[Any], groups: Any = None, random_state: Any = None, **more: Any
+    cv: Any,
+    X: Any,
+    y: NDArray[Any],
+    groups: Any = None,
+    random_state: Any = None,
+    *,
+    stratify: bool = True,
+    **more: Any,
 ) -> Folds:
     """Folds from "loo", a number, a splitter or an iterable of (train, test) pairs.
 
@@ -144,6 +151,8 @@ def make_folds(
     cv : "loo", int, splitter or iterable
         An int k means ``StratifiedKFold(k)``, shuffled only if ``random_state`` is given; None
         means 5, as in scikit-learn.  Pairs hold row numbers or boolean masks.
+    stratify : bool
+        Without it an int k means ``KFold(k)``: numbers have no classes to keep in proportion.
     X, y, groups, **more : array-like
         Handed to the splitter.
     random_state : int, RandomState or None
@@ -166,7 +175,7 @@ def make_folds(
     from sklearn.model_selection import LeaveOneOut, StratifiedKFold
 
     if cv is None or isinstance(cv, numbers.Integral):
-        cv = _stratified(5 if cv is None else cv, n, random_state)
+        cv = _k_fold(5 if cv is None else cv, n, random_state, stratify)
     if isinstance(cv, (LeaveOneOut, StratifiedKFold)) and groups is not None:
         _warn_of_groups(cv)
         groups = None
@@ -238,14 +247,15 @@ def _warn_of_groups(cv: Any) -> None:
     )
 
 
-def _stratified(cv: Any, n: int, random_state: Any) -> StratifiedKFold:
-    from sklearn.model_selection import StratifiedKFold
+def _k_fold(cv: Any, n: int, random_state: Any, stratify: bool) -> StratifiedKFold | KFold:
+    from sklearn.model_selection import KFold, StratifiedKFold
 
     if isinstance(cv, bool) or not 2 <= cv <= n:
         raise InputError(
             f"cv={cv!r}: the number of folds must be between 2 and the number of rows, {n}"
         )
-    return StratifiedKFold(int(cv), shuffle=random_state is not None, random_state=random_state)
+    kind = StratifiedKFold if stratify else KFold
+    return kind(int(cv), shuffle=random_state is not None, random_state=random_state)
 
 
 def _splits(cv: Any, X: Any, y: NDArray[Any], groups: Any, more: dict[str, Any]) -> Iterable[Any]:

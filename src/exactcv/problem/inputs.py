@@ -33,6 +33,7 @@ __all__ = [
     "check_approx",
     "check_folds",
     "check_kernel",
+    "check_some_training",
     "check_training_parts",
     "class_factors",
     "encode_labels",
@@ -42,6 +43,8 @@ __all__ = [
     "read_data",
     "read_groups",
     "read_labels",
+    "read_number_weights",
+    "read_numbers",
     "read_sample_weight",
     "read_weights",
     "refuse_missing_labels",
@@ -53,13 +56,20 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Data:
-    """Checked rows: features (or the precomputed matrix), labels +-1 and weights."""
+    """Checked rows: features (or the precomputed matrix), labels +-1 or numbers, and weights.
+
+    Numbers have no classes.
+    """
 
     X: FloatArray
     y: FloatArray
     classes: NDArray[Any]
     labels: NDArray[Any]  # the user's own, for splitters
     weight: FloatArray
+
+    @property
+    def numeric(self) -> bool:
+        return len(self.classes) == 0
 
     def part(self, rows: IntArray, precomputed: bool) -> Data:
         """Some of the rows."""
@@ -73,7 +83,7 @@ class Data:
 class Present:
     """The rows that count: those of positive weight; the others are as good as absent.
 
-    ``rows`` are their numbers, ``y`` the labels +-1 of all n rows.
+    ``rows`` are their numbers, ``y`` the labels +-1 (or numbers) of all n rows.
     """
 
     rows: IntArray
@@ -109,9 +119,12 @@ def read_data(
     sample_weight: Any = None,
     class_weight: Any = None,
     memory_limit: Any = None,
+    numeric: bool = False,
     whole: bool = True,
 ) -> Data:
-    """Check X, y and the weights, and that the kernel matrix will fit, if the ``whole`` is needed.
+    """Check X, y (labels, or numbers if ``numeric``) and the weights.
+
+    Also that the kernel matrix will fit, if the ``whole`` is needed.
 
     Examples
     --------
@@ -129,6 +142,9 @@ def read_data(
     if whole:
         check_memory(n, memory_limit, extra_bytes=8 * n * p if is_sparse else 0)
     features = _read_features(X.toarray() if is_sparse else X)
+    if numeric:
+        numbers_, weight = read_numbers(y, n), read_number_weights(sample_weight, class_weight, n)
+        return Data(features, numbers_, np.empty(0), numbers_, weight)
     labels, classes, signs = read_labels(y, n)
     weight = read_weights(sample_weight, class_weight, signs, classes)
     return Data(X=features, y=signs, classes=classes, labels=labels, weight=weight)
@@ -260,6 +276,44 @@ def read_labels(
             + (f"; {for_more}" if len(classes) > 2 else "")
         )
     return labels, classes, np.where(codes == 1, 1.0, -1.0)
+
+
+def read_numbers(y: Any, n: int) -> FloatArray:
+    """Finite numbers, one a row.
+
+    Examples
+    --------
+    >>> read_numbers([1, 2.5], 2)
+    array([1. , 2.5])
+    """
+    from sklearn.utils import column_or_1d
+
+    if y is None:
+        raise InputError("y is None; it must hold one number a row")
+    _refuse_masked(y, "y")
+    try:
+        values = column_or_1d(y, warn=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"y must be one-dimensional, one number a row: {error}") from error
+    if len(values) != n:
+        raise InputError(f"X has {n} rows but y has {len(values)} numbers")
+    refuse_missing_labels(values)
+    if values.dtype.kind == "c":
+        raise InputError("Complex data not supported: y holds complex numbers")
+    if values.dtype.kind == "O" and any(isinstance(value, str) for value in values):
+        raise InputTypeError("y holds text, and a loss of numbers needs numbers: convert it first")
+    return finite_numbers(values, "y")
+
+
+def read_number_weights(sample_weight: Any, class_weight: Any, n: int) -> FloatArray:
+    """Row weights where y are numbers: there are no classes that could weigh anything."""
+    if class_weight is not None:
+        raise InputError("class_weight goes with classes; y are numbers: use sample_weight")
+    weight = read_sample_weight(sample_weight, n)
+    used = weight[weight > 0]
+    if used.min() < LEAST or used.max() > 1 / LEAST:
+        raise InputError("sample_weight is too large or too small; rescale it")
+    return weight
 
 
 def shown_classes(classes: NDArray[Any]) -> str:
@@ -421,7 +475,18 @@ def check_folds(
     groups = read_groups(groups, among.n)
     groups = None if groups is None else groups[among.rows]
     check_seed(random_state)
-    folds = folds_among(among.rows, among.n, cv, data.X, data.labels, groups, random_state)
+    folds = folds_among(
+        among.rows,
+        among.n,
+        cv,
+        data.X,
+        data.labels,
+        groups,
+        random_state,
+        stratify=not data.numeric,
+    )
+    if data.numeric:
+        return check_some_training(folds, data.weight)
     codes = (data.y > 0).astype(np.intp)
     return check_training_parts(folds, codes, data.classes, data.weight, among.rows)
 
@@ -470,6 +535,17 @@ def check_training_parts(
     for row, label in only:
         _warn_of_an_only_row(row, label, two)
     return folds.part(np.flatnonzero(~dropped)) if dropped.any() else folds
+
+
+def check_some_training(folds: Folds, weight: FloatArray) -> Folds:
+    """Refuse folds that leave nothing to train on."""
+    empty = folds.removed(weight > 0) == np.count_nonzero(weight > 0)
+    if empty.any():
+        raise InputError(
+            f"the training part of fold {int(np.argmax(empty))} of cv has no row with positive "
+            "weight; use other folds"
+        )
+    return folds
 
 
 def _warn_of_an_only_row(row: int, label: Any, two_classes: bool) -> None:

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..types import FloatArray
+from ..types import FloatArray, IntArray
 
-__all__ = ["PiecewiseLinear", "hinge"]
+__all__ = ["PiecewiseLinear", "epsilon_insensitive", "hinge", "pinball"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,10 @@ class PiecewiseLinear:
     @property
     def n_knots(self) -> int:
         return int(self.knots.shape[1])
+
+    def at(self, rows: IntArray) -> PiecewiseLinear:
+        """The losses of some rows, which may be repeated."""
+        return PiecewiseLinear(self.knots[rows], self.slopes[rows])
 
     def coefficient_levels(self, C: FloatArray) -> FloatArray:
         """What c_i equals on each segment, from the leftmost (highest) to the rightmost."""
@@ -91,3 +95,33 @@ def hinge(y: FloatArray) -> PiecewiseLinear:
     """max(0, 1 - y u): one knot at u = y."""
     slopes = np.column_stack([np.where(y > 0, -1.0, 0.0), np.where(y > 0, 0.0, 1.0)])
     return PiecewiseLinear(knots=np.ascontiguousarray(y[:, None], dtype=float), slopes=slopes)
+
+
+def epsilon_insensitive(y: FloatArray, epsilon: float) -> PiecewiseLinear:
+    """max(0, |y - u| - epsilon): knots at y - epsilon and y + epsilon, one if they are the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> epsilon_insensitive(np.array([2.0, 2.0]), 0.5).value(np.array([0.5, 2.25]))
+    array([1., 0.])
+    """
+    knots = np.column_stack([y - epsilon, y + epsilon])
+    if (knots[:, 0] < knots[:, 1]).all():
+        return PiecewiseLinear(knots, np.tile([-1.0, 0.0, 1.0], (len(y), 1)))
+    return PiecewiseLinear(
+        np.ascontiguousarray(y[:, None], dtype=float), np.tile([-1.0, 1.0], (len(y), 1))
+    )
+
+
+def pinball(y: FloatArray, quantile: float) -> PiecewiseLinear:
+    """max(tau (y - u), (1 - tau) (u - y)) with tau the quantile: one knot at u = y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pinball(np.array([2.0, 2.0]), 0.75).value(np.array([0.0, 4.0]))
+    array([1.5, 0.5])
+    """
+    slopes = np.tile([-quantile, 1.0 - quantile], (len(y), 1))
+    return PiecewiseLinear(np.ascontiguousarray(y[:, None], dtype=float), slopes)

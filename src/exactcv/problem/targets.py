@@ -19,6 +19,8 @@ __all__ = ["NUMBERS", "SIGNS", "Target"]
 class Target(Protocol):
     """A kind of target; y and values have the rows along their last axis."""
 
+    numeric: bool
+
     def wrong(self, y: FloatArray, values: FloatArray) -> BoolArray:
         """Which left-out values are on the wrong side?"""
         ...
@@ -31,12 +33,16 @@ class _Signs:
     that is no number.
     """
 
+    numeric = False
+
     def wrong(self, y: FloatArray, values: FloatArray) -> BoolArray:
         return np.asarray(~(y * values > TIE))
 
 
 class _Numbers:
     """Numbers to be predicted: no value is right or wrong, only near or far."""
+
+    numeric = True
 
     def wrong(self, y: FloatArray, values: FloatArray) -> BoolArray:
         return np.zeros(np.broadcast_shapes(np.shape(y), np.shape(values)), dtype=bool)

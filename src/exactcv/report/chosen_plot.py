@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .plots import _Display
+from .displays import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["ChosenDisplay"]
 
 
-class ChosenDisplay(_Display):
+class ChosenDisplay(Display):
     """Points of the grid, each as large as it was chosen often.
 
     Parameters

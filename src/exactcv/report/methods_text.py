@@ -29,6 +29,15 @@ KERNELS = {
 }
 
 
+MACHINES = {
+    "hinge": "support vector machine",
+    "squared_hinge": "support vector machine",
+    "epsilon_insensitive": "support vector regression",
+    "pinball": "kernel quantile regression",
+    "least_squares": "kernel ridge regression",
+}
+
+
 def methods_text(source: Source) -> str:
     """Data, model, folds, grid, software, numbers and references, ready to be pasted.
 
@@ -50,6 +59,9 @@ def methods_text(source: Source) -> str:
 
 def _data(it: Overview) -> str:
     rows, first = np.unique(it.left_out.row, return_index=True)
+    if it.numbers is not None:
+        tested = "" if len(rows) == it.n_rows else f"; {len(rows)} of them were tested"
+        return f"The data have {it.n_rows} rows with a number each{tested}."
     counts = np.bincount(it.left_out.truth[first], minlength=len(it.classes))
     each = ", ".join(f"{n} of class {c!s}" for n, c in zip(counts, it.classes, strict=True))
     tested = "" if len(rows) == it.n_rows else f"; {len(rows)} of them were tested"
@@ -61,7 +73,10 @@ def _model(it: Overview) -> str:
     several = ", one against one for each pair of classes" if len(it.classes) > 2 else ""
     approx = "" if it.approx is None else f", approximated by features ({it.approx})"
     loss = it.loss.replace("_", " ")
-    what = "support vector machine" if "hinge" in it.loss else "kernel machine"
+    what = MACHINES.get(it.loss, "kernel machine")
+    if it.parameter is not None:
+        name, values = it.parameter
+        loss += f", {name} {values[it.chosen[0]]:.4g}"
     bias = "" if it.fit_intercept else ", without intercept"
     return f"We used a {what} ({loss} loss{bias}) with {kernel}{approx}{several}."
 
@@ -71,17 +86,20 @@ def _choice(it: Overview) -> str:
     grid = f"{name} = {values[0]:.4g}"
     if len(values) > 1:
         grid = f"{len(values)} values of {name} from {values.min():.4g} to {values.max():.4g}"
-    gammas = it.gammas[~np.isnan(it.gammas)]
+    gammas = np.unique(it.gammas[~np.isnan(it.gammas)])
     if len(gammas) > 1:
         grid += (
             f" times {len(gammas)} values of gamma from {gammas.min():.4g} to {gammas.max():.4g}"
         )
     elif len(gammas) == 1:
         grid += f" with gamma = {gammas[0]:.4g}"
+    if it.parameter is not None and len(np.unique(it.parameter[1])) > 1:
+        grid += f" times {len(np.unique(it.parameter[1]))} values of {it.parameter[0]}"
     folds = "leave-one-out" if it.leave_one_out else f"{it.n_folds}-fold"
     if it.error.size == 1:
         return f"It was judged by {folds} cross-validation at {grid}."
-    aim = "least error" if it.score is None else f"best {it.scoring}"
+    least = "least error" if it.numbers is None else "least loss"
+    aim = least if it.score is None else f"best {it.scoring}"
     rule = f"the point of the {aim}"
     if it.chosen != it.best and it.chosen == it.one_se:
         rule = f"the smallest C within one standard error of the {aim}"
@@ -103,6 +121,13 @@ def _numbers(it: Overview) -> str:
     low, high = (end[g, l] for end in it.interval)
     gamma = "" if np.isnan(it.gammas[g]) else f", gamma = {it.gammas[g]:.4g}"
     score = "" if it.score is None else f"{it.scoring} {it.score[g, l]:.4f} and "
+    if it.numbers is not None:
+        own = it.numbers
+        return (
+            f"The chosen point (C = {it.Cs[l]:.4g}{gamma}) has {score}a cross-validated loss of "
+            f"{it.error[g, l]:.4g} (95% interval {low:.4g} to {high:.4g}): mean absolute error "
+            f"{own.mae:.4g}, root mean squared error {own.rmse:.4g}, R2 {own.r2:.4f}."
+        )
     return (
         f"The chosen point (C = {it.Cs[l]:.4g}{gamma}) has {score}a cross-validated error of "
         f"{it.error[g, l]:.4f} ({it.n_errors[g, l]} of {it.n_tested} tests wrong; 95% Wilson "
@@ -113,7 +138,7 @@ def _numbers(it: Overview) -> str:
 def _corrected(it: Overview) -> str:
     assert it.corrected is not None
     value, low, high = it.corrected
-    what = "error" if it.score is None else it.scoring
+    what = ("error" if it.numbers is None else "loss") if it.score is None else it.scoring
     return (
         "Since the point was chosen by these very figures, they are optimistic; the bootstrap "
         f"bias-corrected estimate (Tsamardinos et al. 2018) of the {what} after tuning is "
@@ -125,4 +150,5 @@ def _references(it: Overview) -> list[str]:
     found = [f"exactcv {version('exactcv')}: exact cross-validation of kernel machines (software)."]
     if it.method in REGISTRY and (paper := methods()[it.method].paper) != "this project":
         found.append(paper)
-    return found + ([] if it.corrected is None else [TSAMARDINOS]) + [WILSON]
+    of_classes = [] if it.numbers is not None else [WILSON]
+    return found + ([] if it.corrected is None else [TSAMARDINOS]) + of_classes

@@ -17,7 +17,18 @@ from ..exceptions import InputError, InputTypeError
 from ..problem.intervals import wilson
 from ..types import FloatArray, IntArray
 
-__all__ = ["HasOverview", "LeftOutRows", "Overview", "Source", "beside", "join", "overview"]
+__all__ = [
+    "HasOverview",
+    "LeftOutNumbers",
+    "LeftOutRows",
+    "Overview",
+    "Source",
+    "beside",
+    "join",
+    "overview",
+]
+
+NORMAL = 1.959964  # the 97.5 percent point of the normal distribution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +58,38 @@ class LeftOutRows:
         others = self.decision.copy()
         others[own] = -np.inf
         return np.asarray(self.decision[own] - others.max(axis=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOutNumbers:
+    """The same where y are numbers; one entry for each (row, fold) pair.
+
+    Examples
+    --------
+    >>> pair = LeftOutNumbers(truth=np.array([1.0, 3.0]), predicted=np.array([1.0, 2.0]))
+    >>> pair.mae, pair.r2
+    (0.5, 0.5)
+    """
+
+    truth: FloatArray
+    predicted: FloatArray
+
+    @property
+    def residual(self) -> FloatArray:
+        return np.asarray(self.truth - self.predicted)
+
+    @property
+    def mae(self) -> float:
+        return float(np.abs(self.residual).mean())
+
+    @property
+    def rmse(self) -> float:
+        return float(np.sqrt((self.residual**2).mean()))
+
+    @property
+    def r2(self) -> float:
+        total = float(((self.truth - self.truth.mean()) ** 2).sum())
+        return 1.0 - float((self.residual**2).sum()) / total if total > 0 else float("nan")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +124,11 @@ class Overview:
         How many folds were settled in which way.
     unresolved : int
         How many solutions miss ``tol``.
+    numbers : LeftOutNumbers or None
+        Where y are numbers, which have no classes: the error is then the mean left-out loss, and
+        ``left_out`` says only which rows were tested.
+    parameter : (str, (G,)) or None
+        Of the loss: its name and its value for each curve (a curve has one gamma and one value).
     """
 
     Cs: FloatArray
@@ -118,6 +166,8 @@ class Overview:
     unresolved: int = 0
     tol: float = 1e-8
     timings: dict[str, float] = field(default_factory=dict)
+    numbers: LeftOutNumbers | None = None
+    parameter: tuple[str, FloatArray] | None = None
 
     @property
     def n_tested(self) -> int:
@@ -129,6 +179,9 @@ class Overview:
 
         A row that several folds test counts once: its tests are no news of other rows.
         """
+        if self.numbers is not None:
+            half = NORMAL * np.nan_to_num(self.se)
+            return np.maximum(self.error - half, 0.0), self.error + half
         n = len(np.unique(self.left_out.row)) if self.effective is None else self.effective
         return wilson(self.error, n)
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import InputError, InputTypeError, MissingExtraError
+from ..exceptions import InputError, InputTypeError
 from ..types import FloatArray, HorizontalAxis, IntArray, PlotKind
-from .overview import HasOverview, Overview, Source, overview
+from .displays import Display
+from .number_plots import PredictedDisplay, ResidualDisplay
+from .overview import Overview, Source, overview
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
 __all__ = [
     "DISPLAYS",
@@ -30,45 +31,7 @@ __all__ = [
 ]
 
 
-class _Display:
-    """What the displays share: where they come from, and the axes they are drawn on."""
-
-    ax_: Axes
-    figure_: Figure | SubFigure
-
-    @classmethod
-    def from_result(cls, result: Source, *, ax: Axes | None = None, **options: Any) -> Self:
-        """From a ``CVResult``, or a list of them that differ in gamma alone."""
-        return cls._from_overview(overview(result)).plot(ax=ax, **options)
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: HasOverview, *, ax: Axes | None = None, **options: Any
-    ) -> Self:
-        """From a fitted estimator that chose its model by cross-validation."""
-        return cls._from_overview(overview(estimator)).plot(ax=ax, **options)
-
-    @classmethod
-    def _from_overview(cls, it: Overview) -> Self:
-        raise NotImplementedError
-
-    def plot(self, ax: Axes | None = None, **options: Any) -> Self:
-        raise NotImplementedError
-
-    def _place(self, ax: Axes | None) -> Axes:
-        """The axes to draw on, new ones if none are given."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as missing:
-            raise MissingExtraError(
-                'plots need matplotlib: pip install "exactcv[plot]"'
-            ) from missing
-        self.ax_ = plt.subplots(layout="constrained")[1] if ax is None else ax
-        self.figure_ = self.ax_.figure
-        return self.ax_
-
-
-class ErrorCurveDisplay(_Display):
+class ErrorCurveDisplay(Display):
     """The left-out error along the grid, with one standard error either side.
 
     Parameters
@@ -121,7 +84,7 @@ class ErrorCurveDisplay(_Display):
             se=it.se[g],
             best=it.best[1],
             one_se=it.one_se[1] if it.one_se is not None and it.one_se[0] == g else None,
-            label="left-out error" + several,
+            label=("left-out error" if it.numbers is None else "left-out loss") + several,
         )
 
     def plot(
@@ -154,7 +117,7 @@ class ErrorCurveDisplay(_Display):
             )  # fmt: skip
         self.best_ = self._mark(x, self.best, "o", "least error")
         self.one_se_ = self._mark(x, self.one_se, "s", "1-SE rule")
-        ax.set(xscale="log", xlabel=against, ylabel="left-out error")
+        ax.set(xscale="log", xlabel=against, ylabel=self.label.partition(",")[0])
         ax.legend()
         return self
 
@@ -168,7 +131,7 @@ class ErrorCurveDisplay(_Display):
         return point
 
 
-class HeatMapDisplay(_Display):
+class HeatMapDisplay(Display):
     """The left-out error (or a score) over gamma and C.
 
     Parameters
@@ -259,7 +222,7 @@ def cell_edges(values: FloatArray) -> FloatArray:
     return edges
 
 
-class LeftOutDisplay(_Display):
+class LeftOutDisplay(Display):
     """The left-out decision values at the chosen point, by class.
 
     With more than two classes, the value of a row's own class less the largest of the others:
@@ -305,7 +268,7 @@ class LeftOutDisplay(_Display):
         return self
 
 
-class RocDisplay(_Display):
+class RocDisplay(Display):
     """The ROC curve of the left-out decision values; of k classes one each, against the rest.
 
     Parameters
@@ -378,11 +341,15 @@ def _need_decision(it: Overview) -> FloatArray:
     return it.left_out.decision
 
 
-DISPLAYS: dict[str, type[_Display]] = {
+DISPLAYS: dict[str, type[Display]] = {
     "error": ErrorCurveDisplay,
     "heatmap": HeatMapDisplay,
     "decision": LeftOutDisplay,
     "roc": RocDisplay,
+}
+OF_NUMBERS: dict[str, type[Display]] = {
+    "decision": PredictedDisplay,
+    "residuals": ResidualDisplay,
 }
 
 
@@ -392,6 +359,14 @@ def draw(
     """The display of one kind, drawn; ``source`` as in ``overview``."""
     if not isinstance(kind, str):
         raise InputTypeError(f"kind={kind!r} is not a name; axes are given as plot(ax=...)")
-    if kind not in DISPLAYS:
-        raise InputError(f"kind={kind!r} is not known; use one of {', '.join(map(repr, DISPLAYS))}")
-    return DISPLAYS[kind].from_result(source, ax=ax, **options)
+    known = DISPLAYS | OF_NUMBERS
+    if kind not in known:
+        raise InputError(f"kind={kind!r} is not known; use one of {', '.join(map(repr, known))}")
+    it = overview(source)
+    if it.numbers is None:
+        if kind not in DISPLAYS:
+            raise InputError(f"kind={kind!r} is a plot of numbers, and the result is of classes")
+        return DISPLAYS[kind].from_result(it, ax=ax, **options)
+    if kind == "roc":
+        raise InputError("kind='roc' is a plot of classes, and the result is of numbers")
+    return (OF_NUMBERS.get(kind) or DISPLAYS[kind]).from_result(it, ax=ax, **options)

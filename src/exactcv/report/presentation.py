@@ -9,6 +9,7 @@ from ..types import PlotKind
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from .number_plots import ResidualDisplay
     from .overview import Overview
     from .plots import ErrorCurveDisplay, HeatMapDisplay, LeftOutDisplay, RocDisplay
 
@@ -64,6 +65,10 @@ class Presented:
     ) -> LeftOutDisplay: ...
     @overload
     def plot(
+        self, kind: Literal["residuals"], *, ax: Axes | None = None, **options: Any
+    ) -> ResidualDisplay: ...
+    @overload
+    def plot(
         self, kind: Literal["roc"], *, ax: Axes | None = None, **options: Any
     ) -> RocDisplay: ...
     def plot(self, kind: PlotKind = "error", *, ax: Axes | None = None, **options: Any) -> Any:
@@ -71,9 +76,11 @@ class Presented:
 
         Parameters
         ----------
-        kind : {"error", "heatmap", "decision", "roc"}
+        kind : {"error", "heatmap", "decision", "residuals", "roc"}
             The error curve with its standard error, the chosen point and that of the 1-SE rule;
             the error over gamma and C; the left-out decision values by class; their ROC curve.
+            Of numbers: the left-out loss instead of the error, the left-out predictions against
+            what was observed ("decision"), and their residuals.
         ax : Axes, optional
             New ones if not given.
         **options :

@@ -50,10 +50,12 @@ def summary(source: Source) -> str:
 def heading(it: Overview) -> str:
     """The kind of run in one line."""
     scheme = "Leave-one-out" if it.leave_one_out else "Cross-validation"
-    n_gammas, n_points = it.error.shape
+    n_gammas, n_points = len(np.unique(it.gammas)), len(it.Cs)
     grid = f"{n_points} grid points" if n_gammas == 1 else f"{n_points} values of C"
     gammas = "" if n_gammas == 1 else f" and {n_gammas} of gamma"
-    classes = "" if len(it.classes) == 2 else f", {len(it.classes)} classes (one against one)"
+    classes = "" if len(it.classes) <= 2 else f", {len(it.classes)} classes (one against one)"
+    if it.parameter is not None and len(np.unique(it.parameter[1])) > 1:
+        gammas += f", {len(np.unique(it.parameter[1]))} of {it.parameter[0]}"
     approx = "" if it.approx is None else f", approximate kernel ({it.approx})"
     return (
         f"{scheme} over {grid}{gammas}, {it.n_folds} folds{classes}, method {it.method!r}{approx}"
@@ -61,7 +63,8 @@ def heading(it: Overview) -> str:
 
 
 def _parts(it: Overview) -> list[tuple[str, str]]:
-    first = "least error" if it.score is None else "best score"
+    least = "least error" if it.numbers is None else "least loss"
+    first = least if it.score is None else "best score"
     parts = [(first, _point(it, it.best))]
     if it.one_se is not None:
         parts.append(("1-SE rule", _one_se(it, it.one_se)))
@@ -96,10 +99,18 @@ def where(it: Overview, point: tuple[int, int]) -> str:
     g, l = point
     gamma = it.gammas[g]
     tail = "" if np.isnan(gamma) else f", gamma={gamma:.4g}"
+    if it.parameter is not None:
+        tail += f", {it.parameter[0]}={it.parameter[1][g]:.4g}"
     return f"C={it.Cs[l]:.4g} (lambda={it.lambdas[l]:.4g}{tail})"
 
 
 def _figures(it: Overview, point: tuple[int, int]) -> str:
+    if it.numbers is not None:
+        own = it.numbers
+        figures = f"MAE {own.mae:.4g}, RMSE {own.rmse:.4g}, R2 {own.r2:.4f}; "
+        return (
+            f"{it.error[point]:.4g} ({figures if point == it.chosen else ''}{interval(it, point)})"
+        )
     counts = f"{it.n_errors[point]} of {it.n_tested} wrong"
     return f"{it.error[point]:.4f} ({counts}; {interval(it, point)})"
 
@@ -107,14 +118,16 @@ def _figures(it: Overview, point: tuple[int, int]) -> str:
 def interval(it: Overview, point: tuple[int, int]) -> str:
     """How sure the error at a point is, in words."""
     low, high = it.interval
-    return f"95% interval {low[point]:.4f} to {high[point]:.4f}"
+    digits = ".4f" if it.numbers is None else ".4g"
+    return f"95% interval {low[point]:{digits}} to {high[point]:{digits}}"
 
 
 def _point(it: Overview, point: tuple[int, int]) -> str:
     if it.score is None:
         return f"{_figures(it, point)} at {where(it, point)}"
     score = f"{it.scoring} {it.score[point]:.4f}"
-    return f"{score} at {where(it, point)}; left-out error {_figures(it, point)}"
+    what = "error" if it.numbers is None else f"{it.loss.replace('_', '-')} loss"
+    return f"{score} at {where(it, point)}; left-out {what} {_figures(it, point)}"
 
 
 def _one_se(it: Overview, point: tuple[int, int]) -> str:
@@ -125,14 +138,17 @@ def _one_se(it: Overview, point: tuple[int, int]) -> str:
 
 def corrected_text(it: Overview) -> str:
     """What the choice of the point has gained, in words."""
-    best = "least error" if it.score is None else "best score"
+    best = "least error" if it.numbers is None else "least loss"
+    best = best if it.score is None else "best score"
     why = f"the {best} is the best of {it.error.size}, and so too good by what the choice gained"
     if it.corrected is None:
         return f"{why}; corrected(), corrected_score_ or nested_cross_validate tell how much"
     value, low, high = it.corrected
-    what = "error" if it.score is None else it.scoring
+    what = ("error" if it.numbers is None else "loss") if it.score is None else it.scoring
+    digits = ".4f" if it.numbers is None else ".4g"
     return (
-        f"{what} after tuning {value:.4f} (95% interval {low:.4f} to {high:.4f}): {why}; here the "
+        f"{what} after tuning {value:{digits}} (95% interval {low:{digits}} to {high:{digits}}): "
+        f"{why}; here the "
         "choice is repeated on bootstrap samples and judged by the rows outside them"
     )
 
@@ -184,10 +200,15 @@ def remarks(source: Source) -> list[Remark]:
         ("not_convex", _not_convex(it)),
         ("edge_C", _edge_C(it)),
         ("edge_gamma", _edge_gamma(it)),
-        ("upside_down", _upside_down(it)),
-        ("majority", _majority(it)),
-        ("chance", _chance(it)),
     ]
+    if it.numbers is not None:
+        found.append(("chance", _no_better_than_mean(it)))
+    else:
+        found += [
+            ("upside_down", _upside_down(it)),
+            ("majority", _majority(it)),
+            ("chance", _chance(it)),
+        ]
     return [Remark(kind, text) for kind, text in found if text]
 
 
@@ -273,7 +294,20 @@ def no_better_than_chance(it: Overview) -> bool:
     return _no_better_than_majority(it)
 
 
+def _no_better_than_mean(it: Overview) -> str:
+    """Left-out predictions that are worse than none, of a loss that is about the middle."""
+    assert it.numbers is not None
+    if not it.numbers.r2 <= 0.0 or it.loss == "pinball":
+        return ""
+    return (
+        f"the left-out predictions explain nothing (R2 {it.numbers.r2:.4f}): always predicting the "
+        "mean would be as good. The features or the kernel may carry no signal."
+    )
+
+
 def _no_better_than_majority(it: Overview) -> bool:
+    if it.numbers is not None:
+        return False
     shares = it.class_shares
     several = np.count_nonzero(shares) > 1
     best = shares.max() if it.chance is None or it.score is not None else it.chance
@@ -323,13 +357,20 @@ def curve_table(source: Source, n_rows: int = 13, width: int = 30) -> str:
     shown = np.unique(np.append(even, [l for _, l in points]))
     top = max(float(it.error[g].max()), 1e-12)
     low, high = it.interval
-    lines = [f"{'lambda':>10} {'C':>10} {'error':>7} {'95% interval':>16} {'wrong':>6}"]
+    counts = it.numbers is None
+    wide, digits = (7, ".4f") if counts else (10, ".4g")
+    head = f"{'error' if counts else 'loss':>{wide}} {'95% interval':>{2 * wide + 2}}"
+    lines = [f"{'lambda':>10} {'C':>10} {head}" + (f" {'wrong':>6}" if counts else "")]
     for l in shown:
         bar = "#" * round(width * float(it.error[g, l]) / top)
         marks = [name for name, at in named.items() if at == (g, l)]
         lines.append(
-            f"{it.lambdas[l]:>10.4g} {it.Cs[l]:>10.4g} {it.error[g, l]:>7.4f} "
-            f"{low[g, l]:>7.4f}, {high[g, l]:.4f} {it.n_errors[g, l]:>6d}  {bar:<{width}} "
+            f"{it.lambdas[l]:>10.4g} {it.Cs[l]:>10.4g} {it.error[g, l]:>{wide}{digits}} "
+            + f"{low[g, l]:>{wide}{digits}}, {high[g, l]:<{wide}{digits}}".rstrip().ljust(
+                2 * wide + 2
+            )
+            + (f" {it.n_errors[g, l]:>6d}" if counts else "")
+            + f"  {bar:<{width}} "
             f"{', '.join(marks)}"
         )
     if len(shown) < len(it.Cs):

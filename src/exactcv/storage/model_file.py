@@ -16,6 +16,7 @@ from ..problem.inputs import check_kernel
 from ..problem.kernels import KERNELS
 from ..types import FilePath
 from . import arrays
+from .number_model import NUMBERS, regressor_in, regressor_tree, storable
 from .preparation import Column, Preparation
 from .records import (
     array_in,
@@ -35,28 +36,32 @@ from .table_model import TableModel
 
 if TYPE_CHECKING:
     from ..estimators.svc_cv import SVCCV
+    from ..estimators.svr_cv import SVRCV
 
 __all__ = ["load_model", "save_model"]
 
 KIND = "model"
 # Of the format: with support vectors, and with features that stand in for the kernel.
-SUPPORT_VECTORS, FEATURES = VERSIONS = (1, 2)
+SUPPORT_VECTORS, FEATURES = 1, 2
+VERSIONS = (SUPPORT_VECTORS, FEATURES, NUMBERS)
 ARRAYS = ("support_", "n_support_", "dual_coef_", "intercept_")
 SCALARS = ("C_", "lambda_", "gamma_", "best_score_", "best_index_", "n_features_in_")
 
 
-def save_model(model: SVCCV | TableModel, path: FilePath) -> Path:
-    """Write a fitted ``SVCCV`` to a file, whole or not at all.
+def save_model(model: SVCCV | SVRCV | TableModel, path: FilePath) -> Path:
+    """Write a fitted ``SVCCV`` or ``SVRCV`` to a file, whole or not at all.
 
     Parameters
     ----------
-    model : fitted SVCCV, or what ``load_model`` gave
+    model : fitted SVCCV or SVRCV, or what ``load_model`` gave
     path : path of the file; it is replaced if it exists
 
     Notes
     -----
     Kernels that are functions cannot be saved.  Parameters that are objects (splitters, scorers, a
     dict of class weights) are left out: the loaded model has their defaults, and predicts the same.
+    An ``SVRCV`` takes its left-out models along, for ``predict_interval``: those without each row,
+    or above 2,000 rows those of ten folds.
 
     Examples
     --------
@@ -69,24 +74,27 @@ def save_model(model: SVCCV | TableModel, path: FilePath) -> Path:
     (True, True)
     """
     from ..estimators.svc_cv import SVCCV
+    from ..estimators.svr_cv import SVRCV
 
     preparation = None
     if isinstance(model, TableModel):
         model, preparation = model.estimator, model.preparation
-    if not isinstance(model, SVCCV):
-        raise InputTypeError(f"only SVCCV models can be saved, not a {type(model).__name__}")
+    if not isinstance(model, (SVCCV, SVRCV)):
+        raise InputTypeError(
+            f"only SVCCV and SVRCV models can be saved, not a {type(model).__name__}"
+        )
     if not (hasattr(model, "support_") or hasattr(model, "weights_")):
         raise InputError("the model is not fitted; call fit before save_model")
     if callable(model.kernel):
         raise InputError("the kernel is a function, which a file of numbers cannot hold")
     target = Path(path)
-    tree = _estimator_tree(model)
+    tree = regressor_tree(model) if isinstance(model, SVRCV) else _estimator_tree(model)
     tree["preparation"] = None if preparation is None else _preparation_tree(preparation)
     arrays.write(target, KIND, tree)
     return target
 
 
-def load_model(path: FilePath) -> SVCCV | TableModel:
+def load_model(path: FilePath) -> SVCCV | SVRCV | TableModel:
     """Read a model file.
 
     Parameters
@@ -95,7 +103,7 @@ def load_model(path: FilePath) -> SVCCV | TableModel:
 
     Returns
     -------
-    SVCCV or TableModel
+    SVCCV, SVRCV or TableModel
         What was saved: a ``TableModel``, which predicts for tables and files, if it came from
         ``exactcv tune``.
 
@@ -111,7 +119,8 @@ def load_model(path: FilePath) -> SVCCV | TableModel:
     try:
         if tree["version"] not in VERSIONS:
             raise FileError(f"version {tree['version']!r} of the format is not known")
-        model = _estimator(tree)
+        numbers = tree["version"] == NUMBERS
+        model: Any = regressor_in(tree) if numbers else _estimator(tree)
         found = tree["preparation"]
         if found is None:
             return model
@@ -127,7 +136,7 @@ def load_model(path: FilePath) -> SVCCV | TableModel:
 
 
 def _estimator_tree(model: SVCCV) -> dict[str, Any]:
-    params = {name: value for name, value in model.get_params().items() if _storable(name, value)}
+    params = {name: value for name, value in model.get_params().items() if storable(name, value)}
     results = {k: v for k, v in model.cv_results_.items() if k != "params"}
     names = getattr(model, "feature_names_in_", None)
     sigmoids = getattr(model, "_sigmoids", None)
@@ -161,14 +170,6 @@ def _features_tree(model: SVCCV) -> dict[str, Any]:
         "weights": model.weights_,
         "intercept": model.intercept_,
     }
-
-
-def _storable(name: str, value: Any) -> bool:
-    if isinstance(value, np.ndarray):
-        return value.dtype.str in arrays.DTYPES
-    if isinstance(value, (list, tuple)):
-        return name != "cv" and all(_storable(name, item) for item in value)
-    return value is None or isinstance(value, (bool, int, float, str, np.number))
 
 
 def _estimator(tree: dict[str, Any]) -> SVCCV:

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ..exceptions import FileError, InputError
 from ..judge.certificate import Certificate
-from ..report.overview import LeftOutRows, Overview
+from ..report.overview import LeftOutNumbers, LeftOutRows, Overview
 
 __all__ = [
     "array_in",
@@ -119,6 +119,11 @@ def certificate_in(tree: dict[str, Any]) -> Certificate:
 def overview_tree(it: Overview) -> dict[str, Any]:
     """Without the timings, so that the same model gives the same file."""
     tree = fields_tree(it) | {"classes": labels_tree(it.classes), "timings": {}}
+    numbers, parameter = tree.pop("numbers"), tree.pop("parameter")
+    if numbers is not None:
+        tree["numbers"] = fields_tree(numbers)
+    if parameter is not None:
+        tree["parameter"] = list(parameter)
     return tree | {"left_out": fields_tree(it.left_out)}
 
 
@@ -127,6 +132,11 @@ def overview_in(tree: dict[str, Any]) -> Overview:
     tree = dict(tree)
     tree["left_out"] = LeftOutRows(**tree["left_out"])
     tree["classes"] = labels_in(tree["classes"])
+    if "numbers" in tree:
+        tree["numbers"] = LeftOutNumbers(**tree["numbers"])
+    if "parameter" in tree:
+        name, values = tree["parameter"]
+        tree["parameter"] = str(name), np.asarray(values, dtype=float)
     for name in ("best", "one_se", "chosen"):
         point = tree[name]
         tree[name] = None if point is None else (int(point[0]), int(point[1]))

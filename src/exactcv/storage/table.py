@@ -242,7 +242,8 @@ def parse_labels(table: Table, name: str) -> NDArray[Any]:
     if any(value != math.floor(value) for value in numbers.values()):
         raise InputError(
             f"{table.source}: the target {name!r} holds {len(seen)} different real numbers, such "
-            f"as {min(numbers)}; exactcv classifies: give a column of class labels"
+            f"as {min(numbers)}, which are no classes: give a column of class labels, or tune "
+            "with --task regression"
         )
     if any(abs(value) >= 2**53 for value in numbers.values()):
         return np.array(labels, dtype=object)

@@ -1,4 +1,4 @@
-"""A fitted classifier together with the preparation of the tables it was fitted to."""
+"""A fitted estimator together with the preparation of the tables it was fitted to."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from .table import Cells, Table
 
 if TYPE_CHECKING:
     from ..estimators.svc_cv import SVCCV
+    from ..estimators.svr_cv import SVRCV
 
 __all__ = ["TableLike", "TableModel", "as_table"]
 
@@ -31,7 +32,7 @@ class TableModel:
 
     Attributes
     ----------
-    estimator : SVCCV
+    estimator : SVCCV or SVRCV
     preparation : Preparation
 
     Notes
@@ -40,38 +41,64 @@ class TableModel:
     by name; missing and unexpected ones are refused.
     """
 
-    estimator: SVCCV
+    estimator: SVCCV | SVRCV
     preparation: Preparation
 
     def __repr__(self) -> str:
         """In short: columns, levels and scales may be thousands."""
         model = self.estimator
         gamma = "" if model.gamma_ is None else f", gamma={model.gamma_:.4g}"
+        kind = "numbers" if self.numeric else f"{len(self.classes_)} classes"
         return (
-            f"<TableModel: {self.preparation.target!r} ({len(self.classes_)} classes) from "
-            f"{self.preparation.n_features} features; SVCCV, kernel {model.kernel!r}, "
+            f"<TableModel: {self.preparation.target!r} ({kind}) from "
+            f"{self.preparation.n_features} features; {type(model).__name__}, kernel "
+            f"{model.kernel!r}, "
             f"C={model.C_:.4g}{gamma}>"
         )
 
     @property
+    def numeric(self) -> bool:
+        """Does it predict numbers?"""
+        return not hasattr(self.estimator, "classes_")
+
+    @property
     def classes_(self) -> NDArray[Any]:
-        return self.estimator.classes_
+        return self._own("classes_")
+
+    def _own(self, name: str) -> Any:
+        """What only one of the two kinds of estimators has."""
+        if not hasattr(self.estimator, name):
+            kind = type(self.estimator).__name__
+            raise AttributeError(f"a {kind} has no {name}", name=name, obj=self.estimator)
+        return getattr(self.estimator, name)
+
+    def predict_interval(
+        self, table: TableLike, coverage: float = 0.9, unseen: Unseen = "error"
+    ) -> FloatArray:
+        """As ``SVRCV.predict_interval``, by the left-out models that the file holds."""
+        return np.asarray(self.intervals(self.prepare(table, unseen), coverage)[0])
+
+    def intervals(self, X: Any, coverage: float) -> tuple[FloatArray, str]:
+        """The intervals of rows as the estimator sees them, and what they promise."""
+        method = "cv+" if "folds" in self._own("_fold_models") else "jackknife+"
+        ends = self._own("predict_interval")(X, coverage, method)
+        return np.asarray(ends), str(self._own("coverage_text")(coverage, method))
 
     def prepare(self, table: TableLike, unseen: Unseen = "error") -> Any:
         """The matrix that the estimator sees."""
         return self.preparation.apply(as_table(table), unseen)
 
     def predict(self, table: TableLike, unseen: Unseen = "error") -> NDArray[Any]:
-        """The class of each row."""
-        return self.estimator.predict(self.prepare(table, unseen))
+        """The class, or the number, of each row."""
+        return np.asarray(self.estimator.predict(self.prepare(table, unseen)))
 
     def decision_function(self, table: TableLike, unseen: Unseen = "error") -> FloatArray:
         """As ``SVCCV.decision_function``."""
-        return self.estimator.decision_function(self.prepare(table, unseen))
+        return np.asarray(self._own("decision_function")(self.prepare(table, unseen)))
 
     def predict_proba(self, table: TableLike, unseen: Unseen = "error") -> FloatArray:
         """As ``SVCCV.predict_proba``; the model must have been tuned with probabilities."""
-        return np.asarray(self.estimator.predict_proba(self.prepare(table, unseen)))
+        return np.asarray(self._own("predict_proba")(self.prepare(table, unseen)))
 
 
 def as_table(source: Any) -> Table:

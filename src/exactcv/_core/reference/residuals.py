@@ -1,7 +1,7 @@
-"""The compiled loops of ``_residuals.pyx`` and ``_smo.pyx`` once more, in plain NumPy.
+"""The compiled loops of ``_residuals.pyx``, ``_lines.pyx`` and ``_smo.pyx`` once more, in NumPy.
 
 They are what the tests compare the compiled code with, and ``tally`` is also what judges losses
-with more than one knot.
+without a minimum.
 """
 
 from __future__ import annotations

@@ -30,7 +30,13 @@ from ...types import FloatArray, IntArray
 from .models import Candidate, Foreign, Setting, row_weights
 from .plan import FitParams, Group, make_plan, read_fit_params, warn_of_reasons
 from .scores import Answer
-from .solve import Found, left_out_values, trained_values
+from .solve import (
+    Found,
+    left_out_numbers,
+    left_out_values,
+    trained_numbers,
+    trained_values,
+)
 from .splits import Data, as_numbers, copy_of_rows
 
 __all__ = ["Evaluation", "Receiver"]
@@ -117,6 +123,7 @@ class Evaluation:
             check_memory(len(X))
             K = kernel_matrix(X, kernel, workers)[0]
             weight = self._weights(group.first, params, np.arange(data.n))
+            numbers = data.numbers if group.first.numeric else None
         except Exception as error:
             self._give_up(group, range(data.n_splits), str(error))
             return
@@ -124,8 +131,12 @@ class Evaluation:
         if obstacle is not None:
             self._give_up(group, range(data.n_splits), obstacle)
             return
-        regular = [f for f in range(data.n_splits) if self._regular(f, weight)]
-        if regular:
+        regular = [f for f in range(data.n_splits) if self._regular(f, weight, numbers is None)]
+        if regular and numbers is not None:
+            shared = K, numbers, weight, self._folds(regular), group.Cs
+            found = left_out_numbers(*shared, float(group.first.svc.epsilon), workers)
+            self._hand_over(group, regular, found, np.zeros(0, dtype=np.intp), start)
+        elif regular:
             found = left_out_values(
                 K,
                 data.codes,
@@ -145,9 +156,11 @@ class Evaluation:
         steps = _Steps(candidate, {})  # they learn nothing
         return _dense(steps.fit_transform(copy_of_rows(self.data.X), self.data.y))
 
-    def _regular(self, split: int, weight: FloatArray) -> bool:
+    def _regular(self, split: int, weight: FloatArray, classes: bool) -> bool:
         """Does the training set have all classes (two at least), and no row twice?"""
         train = self.data.train[split]
+        if not classes:
+            return bool((weight[train] > 0).any()) and self.data.once_each(split)
         here = len(np.unique(self.data.codes[train[weight[train] > 0]]))
         return 2 <= here == len(self.data.classes) and self.data.once_each(split)
 
@@ -157,7 +170,7 @@ class Evaluation:
         return Folds(self.data.n, left_out, tuple(self.data.rows(f) for f in splits))
 
     def _labels_only(self, group: Group) -> bool:
-        breaking = any(candidate.svc.break_ties for candidate in group.candidates)
+        breaking = any(getattr(one.svc, "break_ties", False) for one in group.candidates)
         return self.receiver.labels_suffice and not breaking
 
     # ---- one problem a fold --------------------------------------------------------------------
@@ -224,6 +237,9 @@ class Evaluation:
         belongs to the training rows.
         """
         data, train = self.data, self.data.train[split]
+        if group.first.numeric:
+            self._one_fold_of_numbers(group, split, K, weight, start, workers, stacked)
+            return
         present = np.unique(data.codes[train])
         used = np.unique(data.codes[train[weight > 0]])
         if len(used) < 2 or len(used) < len(present):
@@ -238,6 +254,30 @@ class Evaluation:
         where = np.arange(len(train), len(K)) if stacked else data.rows(split)
         self._hand_over(group, [split], found.at(where), present, start)
 
+    def _one_fold_of_numbers(
+        self,
+        group: Group,
+        split: int,
+        K: FloatArray,
+        weight: FloatArray,
+        start: float,
+        workers: Workers,
+        stacked: bool,
+    ) -> None:
+        """The same where y are numbers."""
+        data, train = self.data, self.data.train[split]
+        if not (weight > 0).any():
+            self._give_up(group, [split], "a training set has no weight")
+            return
+        rows = np.arange(len(train)) if stacked else train
+        numbers, full_weight = np.zeros(len(K)), np.zeros(len(K))
+        numbers[rows] = data.numbers[train]
+        np.add.at(full_weight, rows, weight)
+        epsilon = float(group.first.svc.epsilon)
+        found = trained_numbers(K, numbers, full_weight, group.Cs, epsilon, workers)
+        where = np.arange(len(train), len(K)) if stacked else data.rows(split)
+        self._hand_over(group, [split], found.at(where), np.zeros(0, dtype=np.intp), start)
+
     # ---- small change --------------------------------------------------------------------------
 
     def _params(self, group: Group) -> FitParams:
@@ -250,6 +290,8 @@ class Evaluation:
         sample_weight = as_numbers(params.sample_weight, data.n)
         labels = data.labels[rows]
         mine = None if sample_weight is None else sample_weight[rows]
+        if candidate.numeric:
+            return np.ones(len(rows)) if mine is None else np.maximum(mine, 0.0)
         return row_weights(candidate.class_weights(labels), labels, mine)
 
     def _hand_over(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.model_selection import cross_val_predict as _cross_val_predict
@@ -162,7 +162,8 @@ def _scores(arguments: dict[str, Any]) -> NDArray[np.float64]:
     scorer = check_scoring(estimator, scoring)
     several = check_scoring(estimator, {"score": scorer}, raise_exc=error_score == "raise")
     data, routed = _read(arguments, several)
-    kind = Scoring.of({"score": scoring}, several, several._scorers, error_score)
+    numeric = is_regressor(estimator)
+    kind = Scoring.of({"score": scoring}, several, several._scorers, error_score, numeric)
     call = Call(estimator, routed["fit"], routed["score"], verbose)
     table = Table(data, kind, call, 1)
     try:
@@ -219,7 +220,7 @@ class _Predictions:
 
     def _take(self, split: int, answer: Answer) -> None:
         if self.method == "predict":
-            self.parts[split] = self.data.classes[answer.codes()]
+            self.parts[split] = answer.predicted(self.data.classes)
             return
         self.parts[split] = _enforce_prediction_order(
             answer.present, answer.decision(), len(self.data.classes), self.method
@@ -269,7 +270,9 @@ def _ours(theirs: Any, arguments: Mapping[str, Any]) -> list[Candidate | Foreign
     elif arguments["groups"] is not None and get_config().get("enable_metadata_routing"):
         reason = ""
     else:
-        reason = why_not_call(X, arguments["y"], arguments)
+        reason = why_not_call(X, arguments["y"], arguments, estimator)
+        if is_regressor(estimator) and arguments.get("method", "predict") != "predict":
+            reason = ""
     candidates = read_candidates(estimator, [None], X) if reason is None else []
     reasons = [c.reason for c in candidates if isinstance(c, Foreign)]
     if reason is None and not reasons:

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import GridSearchCV as _GridSearchCV
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import indexable
@@ -152,7 +152,8 @@ multimetric_
                 f"totalling {data.n_splits * len(candidates)} fits"
             )
         named = getattr(scorer, "_scorers", None)
-        scoring = Scoring.of(self.scoring, scorer, named, self.error_score)
+        numeric = is_regressor(self.estimator)
+        scoring = Scoring.of(self.scoring, scorer, named, self.error_score, numeric)
         fit_params = routed.estimator.fit
         call = Call(self.estimator, fit_params, routed.scorer.score, self.verbose, search=True)
         table = Table(data, scoring, call, len(candidates))
@@ -179,7 +180,7 @@ multimetric_
         """All settings of the parameters, or None if scikit-learn must do the whole search."""
         if type(self) is not GridSearchCV:  # a subclass may change any part of it
             return None
-        reason = why_not_call(X, y, {"self": self})
+        reason = why_not_call(X, y, {"self": self}, self.estimator)
         grid = list(ParameterGrid(self.param_grid)) if reason is None else []
         candidates = read_candidates(self.estimator, grid, X)
         if any(isinstance(candidate, Candidate) for candidate in candidates):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 from sklearn.utils.class_weight import compute_class_weight
 
 from ...problem.kernels import Kernel
@@ -34,7 +34,7 @@ class KernelSpec:
     coef0: float = 0.0
 
     @classmethod
-    def of(cls, svc: SVC) -> KernelSpec:
+    def of(cls, svc: SVC | SVR) -> KernelSpec:
         name = svc.kernel
         if name == "rbf":
             return cls(name, svc.gamma)
@@ -76,13 +76,13 @@ class Foreign(Setting):
 
 @dataclass(frozen=True)
 class Candidate(Setting):
-    """One that we may take over: an unfitted SVC, or a pipeline that ends in one.
+    """One that we may take over: an unfitted SVC or SVR, or a pipeline that ends in one.
 
     ``key`` says which steps stand before the SVC: candidates with equal keys share them.
     """
 
     estimator: Any
-    svc: SVC
+    svc: SVC | SVR
     prefix: str  # of the SVC's own fit parameters
     key: tuple[Any, ...]
 
@@ -100,8 +100,15 @@ class Candidate(Setting):
         """Is X the kernel matrix?"""
         return self.svc.kernel == "precomputed"
 
+    @property
+    def numeric(self) -> bool:
+        """Is it of numbers?"""
+        return type(self.svc) is SVR
+
     def weighs_as(self) -> Any:
-        """Equal for candidates whose classes have the same weights."""
+        """Equal for candidates whose classes have the same weights, or with the same epsilon."""
+        if self.numeric:
+            return "epsilon", float(self.svc.epsilon)
         weight = self.svc.class_weight
         return tuple(sorted(map(repr, weight.items()))) if isinstance(weight, dict) else weight
 
@@ -113,7 +120,7 @@ class Candidate(Setting):
             found.append((_steps_in_words(learning), _ADVICE["steps"]))
         if self.kernel.by_fold:
             found.append(("gamma='scale'", _ADVICE["gamma"]))
-        if self.svc.class_weight == "balanced":
+        if not self.numeric and self.svc.class_weight == "balanced":
             found.append(("class_weight='balanced'", _ADVICE["class_weight"]))
         return found
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.model_selection._validation import _score
 
@@ -17,7 +17,7 @@ from ...crossval.scoring import with_ties
 from ...types import FloatArray, IntArray
 from .models import Candidate
 
-__all__ = ["Answer", "Scoring", "StandIn"]
+__all__ = ["Answer", "NumbersStandIn", "Scoring", "StandIn"]
 
 # Scorers that need nothing but the share of correct labels; None is SVC's own score.
 ACCURACY = (None, "accuracy")
@@ -35,6 +35,13 @@ class Answer:
     values: FloatArray | None
     labels: IntArray
     present: IntArray
+
+    def predicted(self, classes: NDArray[Any]) -> NDArray[Any]:
+        """What the model's ``predict`` gives: labels out of all classes, or numbers."""
+        if self.candidate.numeric:
+            assert self.values is not None
+            return self.values[:, 0]
+        return classes[self.codes()]
 
     def codes(self) -> IntArray:
         """Predicted labels as indices into all classes."""
@@ -88,7 +95,7 @@ class StandIn:
 
     def predict(self, X: Any) -> NDArray[Any]:
         answer = self._known(X)
-        return self._fitted().predict(X) if answer is None else self._classes[answer.codes()]
+        return self._fitted().predict(X) if answer is None else answer.predicted(self._classes)
 
     def decision_function(self, X: Any) -> FloatArray:
         answer = self._known(X)
@@ -124,6 +131,23 @@ class StandIn:
         return self._model
 
 
+class NumbersStandIn(StandIn):
+    """The same for a model of numbers, which has no classes and no decision function."""
+
+    _estimator_type = "regressor"
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        raise AttributeError("classes_")
+
+    @property
+    def decision_function(self) -> Any:
+        raise AttributeError("decision_function")
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
+
+
 @dataclass(frozen=True)
 class Scoring:
     """One scorer, or several by name, and what a failure counts.
@@ -137,7 +161,11 @@ class Scoring:
     error_score: Any
 
     @classmethod
-    def of(cls, scoring: Any, scorer: Any, named: Any, error_score: Any) -> Scoring:
+    def of(
+        cls, scoring: Any, scorer: Any, named: Any, error_score: Any, numeric: bool = False
+    ) -> Scoring:
+        if numeric:
+            return cls(scorer, named, frozenset(), error_score)
         wanted = {"score": scoring}
         if named is not None:
             pairs = scoring.items() if isinstance(scoring, Mapping) else ((s, s) for s in scoring)

@@ -18,14 +18,15 @@ from ...problem.grid import Grid
 from ...runtime.threads import Workers
 from ...types import FloatArray, IntArray
 
-__all__ = ["Found", "left_out_values", "trained_values"]
+__all__ = ["Found", "left_out_numbers", "left_out_values", "trained_numbers", "trained_values"]
 
 
 @dataclass(frozen=True)
 class Found:
     """Pair values (C, row, pair), None if only labels were asked for, and labels (C, row).
 
-    ``misses`` counts solutions that do not meet the tolerance.
+    Of numbers there is one value a row, and labels mean nothing.  ``misses`` counts solutions that
+    do not meet the tolerance.
     """
 
     values: FloatArray | None
@@ -70,6 +71,46 @@ def trained_values(
         values[:, :, p] = ran.ledger.coef @ K[mine] + ran.ledger.intercept[:, None]
         misses += len(ran.certificate.unresolved)
     return Found(values, most_votes(votes_of(values, n_classes)), misses)
+
+
+def left_out_numbers(
+    K: FloatArray,
+    y: FloatArray,
+    weight: FloatArray,
+    folds: Folds,
+    Cs: FloatArray,
+    epsilon: float,
+    workers: Workers,
+) -> Found:
+    """The same of numbers."""
+    task = _svr(epsilon).task(KernelRows(K), y, weight, folds, _grid(Cs, len(K)))
+    ran = run(task, "exact", workers)
+    return _of_numbers(ran.ledger.decision, len(ran.certificate.unresolved))
+
+
+def trained_numbers(
+    K: FloatArray,
+    y: FloatArray,
+    weight: FloatArray,
+    Cs: FloatArray,
+    epsilon: float,
+    workers: Workers,
+) -> Found:
+    """One training set of numbers: its path along C, evaluated on every row."""
+    mine = np.flatnonzero(weight > 0)
+    folds, grid = Folds(len(mine), (), ()), _grid(Cs, len(mine))
+    task = _svr(epsilon).task(KernelRows(K).part(mine), y[mine], weight[mine], folds, grid)
+    ran = run(task, "exact", workers)
+    values = ran.ledger.coef @ K[mine] + ran.ledger.intercept[:, None]
+    return _of_numbers(values, len(ran.certificate.unresolved))
+
+
+def _svr(epsilon: float) -> Plan:
+    return Plan(loss="epsilon_insensitive", parameters={"epsilon": epsilon})
+
+
+def _of_numbers(values: FloatArray, misses: int) -> Found:
+    return Found(values[:, :, None], np.zeros(values.shape, dtype=np.intp), misses)
 
 
 def _grid(Cs: FloatArray, n: int) -> Grid:

@@ -40,6 +40,11 @@ class Data:
         return len(self.codes)
 
     @property
+    def numbers(self) -> NDArray[np.float64]:
+        """y as numbers."""
+        return np.asarray(self.labels, dtype=float)
+
+    @property
     def n_splits(self) -> int:
         return len(self.test)
 

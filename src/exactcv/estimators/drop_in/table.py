@@ -20,7 +20,7 @@ from sklearn.model_selection._validation import (
 from ...types import IntArray
 from .evaluate import fit_on
 from .models import Setting
-from .scores import Answer, Scoring, StandIn, accuracies
+from .scores import Answer, NumbersStandIn, Scoring, StandIn, accuracies
 from .splits import Data
 
 __all__ = ["Call", "Table"]
@@ -108,7 +108,7 @@ class Table:
             "test": answer.part(slice(bounds[0], bounds[1])),
             "train": answer.part(slice(bounds[1], bounds[2])),
         }
-        model = StandIn(
+        model = (NumbersStandIn if answer.candidate.numeric else StandIn)(
             [(parts[part][0], pieces[part]) for part in names],
             self.data.classes,
             lambda: fit_on(self.data, self.call.fit_params, answer.candidate, split),

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn import get_config
+from sklearn.base import is_regressor
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.kernel_approximation import AdditiveChi2Sampler
@@ -34,7 +35,7 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import type_of_target
 
@@ -46,10 +47,11 @@ ROW_WISE = (Normalizer, Binarizer, PolynomialFeatures, AdditiveChi2Sampler, Hash
 SAME_WIDTH = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, Normalizer)
 # From this size on PCA draws random numbers, if it may choose.
 PCA_DRAWS_ABOVE = 500
+OURS = (SVC, SVR)
 WRITING = {"copy", "copy_X", "copy_x"}
 
 
-def why_not_call(X: Any, y: Any, parts: Mapping[str, Any]) -> str | None:
+def why_not_call(X: Any, y: Any, parts: Mapping[str, Any], estimator: Any = None) -> str | None:
     """Why scikit-learn must do the whole call; None if we may.
 
     ``parts`` are the objects that take part in the call, by name; any of them may have callbacks.
@@ -61,10 +63,14 @@ def why_not_call(X: Any, y: Any, parts: Mapping[str, Any]) -> str | None:
     if X is None or y is None or getattr(y, "ndim", 1) != 1:
         return ""
     try:
-        classes = type_of_target(y) in ("binary", "multiclass")
+        if is_regressor(estimator):
+            numbers = np.asarray(y)
+            known = numbers.dtype.kind in "iuf" and bool(np.isfinite(numbers).all())
+        else:
+            known = type_of_target(y) in ("binary", "multiclass")
     except Exception:
         return ""
-    return None if classes else ""
+    return None if known else ""
 
 
 def why_not_estimator(estimator: Any, X: Any) -> str | None:
@@ -82,15 +88,15 @@ def why_not_estimator(estimator: Any, X: Any) -> str | None:
     >>> why_not_estimator(make_pipeline(Binarizer(copy=False), SVC()), X)
     "the step 'binarizer' writes into its input (copy=False)"
     """
-    if type(estimator) is SVC:
+    if type(estimator) in OURS:
         return _why_not_svc(estimator, X)
     if type(estimator) is not Pipeline:
-        return f"{_name(estimator)} is not sklearn.svm.SVC"
+        return f"{_name(estimator)} is not {_ours_for(estimator)}"
     if not estimator.steps:
         return ""
     svc = estimator.steps[-1][1]
-    if type(svc) is not SVC:
-        return f"the pipeline's last step, {_name(svc)}, is not sklearn.svm.SVC"
+    if type(svc) not in OURS:
+        return f"the pipeline's last step, {_name(svc)}, is not {_ours_for(svc)}"
     if getattr(estimator, "transform_input", None) is not None:
         return "transform_input sends metadata through the steps"
     steps = active_steps(estimator)
@@ -167,10 +173,16 @@ def _settled(pca: PCA, before: list[Any], X: Any) -> bool:
     return narrow and shape is not None and max(shape) <= PCA_DRAWS_ABOVE
 
 
-# ---- the SVC ------------------------------------------------------------------------------------
+# ---- the SVC or SVR -----------------------------------------------------------------------------
 
 
-def _why_not_svc(svc: SVC, X: Any) -> str | None:
+def _ours_for(thing: Any) -> str:
+    """The class that would be ours."""
+    regressor = hasattr(thing, "get_params") and not isinstance(thing, type) and is_regressor(thing)
+    return "sklearn.svm.SVR" if regressor else "sklearn.svm.SVC"
+
+
+def _why_not_svc(svc: SVC | SVR, X: Any) -> str | None:
     if not _valid(svc):
         return ""
     if svc.max_iter != -1:
@@ -186,14 +198,14 @@ def _why_not_svc(svc: SVC, X: Any) -> str | None:
     return None
 
 
-def _valid(svc: SVC) -> bool:
+def _valid(svc: SVC | SVR) -> bool:
     """Will scikit-learn accept the parameters?"""
     try:
         svc._validate_params()
     except ValueError:
         return False
     numbers = [svc.C, svc.coef0, 0.0 if isinstance(svc.gamma, str) else svc.gamma]
-    ties = svc.break_ties and svc.decision_function_shape == "ovo"
+    ties = type(svc) is SVC and svc.break_ties and svc.decision_function_shape == "ovo"
     return bool(np.isfinite(np.array(numbers, dtype=float)).all()) and not ties
 
 

@@ -40,7 +40,8 @@ def error_curve(it: Overview) -> Markup:
         _named(frame, it, it.one_se, "one-se"),
         _named(frame, it, it.best, "best"),
     ]
-    return frame.chart("Left-out error over lambda", "lambda", "left-out error", *marks)
+    what = "left-out error" if it.numbers is None else "left-out loss"
+    return frame.chart(f"{what} over lambda".capitalize(), "lambda", what, *marks)
 
 
 def _told(x: float, error: float, se: float) -> str:

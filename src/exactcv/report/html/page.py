@@ -23,7 +23,7 @@ from .. import words as report
 from ..methods_text import methods_text
 from ..overview import Overview, Source, overview
 from ..plots import roc_curves
-from . import charts
+from . import charts, number_charts
 from .markup import Markup, tag
 
 __all__ = ["Page", "render", "write_html"]
@@ -109,9 +109,8 @@ def render(page: Page) -> str:
         tag("p", report.heading(it), ".", cls="soft"),
         _figures(it),
         [tag("p", tag("b", "Note: "), r.text, cls="warning") for r in report.remarks(it)],
-        tag("div", _curve(it), _map(it), _values(it), _roc(it), _confusion(it), _certificate(it),
-            cls="grid-2"),
-        _suspicious(page),
+        tag("div", _curve(it), _map(it), *_of_left_out(it), _certificate(it), cls="grid-2"),
+        _far_off(page) if it.numbers is not None else _suspicious(page),
         _how(page),
         _for_a_paper(it),
         _reproduce(page),
@@ -123,9 +122,37 @@ def render(page: Page) -> str:
 # ---- parts ---------------------------------------------------------------------------------------
 
 
+def _of_left_out(it: Overview) -> list[Markup | None]:
+    """What became of the left-out rows."""
+    if it.numbers is None:
+        return [_values(it), _roc(it), _confusion(it)]
+    return [
+        _card("Left-out predictions", number_charts.predicted(it.numbers)),
+        _card("Left-out residuals", number_charts.residuals(it.numbers)),
+    ]
+
+
+def _far_off(page: Page, most: int = 15) -> Markup:
+    """The rows with the largest left-out residuals."""
+    it = page.overview
+    assert it.numbers is not None
+    order = np.argsort(-np.abs(it.numbers.residual), kind="stable")[:most]
+    rows = [
+        (
+            _row_name(page, int(it.left_out.row[t])),
+            f"observed {it.numbers.truth[t]:.6g}, predicted {it.numbers.predicted[t]:.6g}, "
+            f"residual {it.numbers.residual[t]:.6g}",
+        )
+        for t in order
+    ]
+    return _card("Rows that are far off", _table(rows), cls="card wide")
+
+
 def _figures(it: Overview) -> Markup:
     """The numbers that matter most."""
     g, l = it.chosen
+    if it.numbers is not None:
+        return _figures_of_numbers(it)
     doubt = "short" if report.no_better_than_chance(it) else ""
     of_error = f"left-out error, {report.interval(it, it.chosen)}"
     shown = [("" if it.score is not None else doubt, f"{it.error[g, l]:.4f}", of_error)]
@@ -151,6 +178,28 @@ def _figures(it: Overview) -> Markup:
     return tag("div", cells, cls="figures")
 
 
+def _figures_of_numbers(it: Overview) -> Markup:
+    g, l = it.chosen
+    assert it.numbers is not None
+    doubt = "short" if it.numbers.r2 <= 0.0 and it.loss != "pinball" else ""
+    shown = [
+        (doubt, f"{it.numbers.r2:.4f}", "left-out R2"),
+        ("", f"{it.numbers.mae:.4g}", "left-out mean absolute error"),
+        ("", f"{it.numbers.rmse:.4g}", "left-out root mean squared error"),
+        ("", f"{it.error[g, l]:.4g}", f"left-out loss, {report.interval(it, it.chosen)}"),
+        ("", f"{it.Cs[l]:.4g}", "C"),
+    ]
+    if not np.isnan(it.gammas[g]):
+        shown.append(("", f"{it.gammas[g]:.4g}", "gamma"))
+    if it.parameter is not None:
+        shown.append(("", f"{it.parameter[1][g]:.4g}", it.parameter[0]))
+    shown.append(("exact", "exact", "certificate") if it.exact else ("short", "NOT exact", ""))
+    cells = [
+        tag("div", tag("b", v), tag("span", n), cls=f"figure {c}".strip()) for c, v, n in shown
+    ]
+    return tag("div", cells, cls="figures")
+
+
 def _areas(it: Overview) -> list[float]:
     if it.left_out.decision is None or np.count_nonzero(it.class_shares) < 2:
         return []
@@ -164,9 +213,14 @@ def _card(title: str, *content: Any, cls: str = "card") -> Markup:
 def _curve(it: Overview) -> Markup:
     several = f", gamma = {it.gammas[it.best[0]]:.4g}" if len(it.gammas) > 1 else ""
     words = [
-        ("line", "left-out error"),
+        ("line", "left-out error" if it.numbers is None else "left-out loss"),
         ("area", "one standard error"),
-        ("best", "least error" if it.score is None else "best score"),
+        (
+            "best",
+            ("least error" if it.numbers is None else "least loss")
+            if it.score is None
+            else "best score",
+        ),
     ]
     if it.one_se is not None:
         words.append(("one-se", "1-SE rule"))
@@ -174,7 +228,8 @@ def _curve(it: Overview) -> Markup:
 
 
 def _map(it: Overview) -> Markup | None:
-    if len(np.unique(it.gammas)) < 2 or len(np.unique(it.Cs)) < 2:
+    repeated = len(np.unique(it.gammas)) < len(it.gammas)  # one curve for each epsilon too
+    if len(np.unique(it.gammas)) < 2 or len(np.unique(it.Cs)) < 2 or repeated:
         return None
     values = it.error if it.score is None else it.score
     best, worst = (np.nanmin, np.nanmax) if it.score is None else (np.nanmax, np.nanmin)
@@ -320,7 +375,7 @@ def _how(page: Page) -> Markup:
     rows = [
         *page.facts.items(),
         ("rows", it.n_rows),
-        ("classes", ", ".join(str(c) for c in it.classes)),
+        *([] if it.numbers is not None else [("classes", ", ".join(map(str, it.classes)))]),
         ("folds", f"{scheme}; {it.n_tested} tests; the same {same} in every fold"),
         ("loss and kernel", f"{it.loss}, {it.kernel}".rstrip(", ")),
         ("intercept", "yes" if it.fit_intercept else "no"),
@@ -367,6 +422,8 @@ def reproducing_code(it: Overview) -> str:
         approx, count = it.approx.split(", ")
         settings.append(f"approx={approx!r}, n_components={count.split()[0]}, random_state=seed")
     settings.append('cv="loo"' if it.leave_one_out else "cv=folds")
+    if it.parameter is not None:
+        settings.append(f"{it.parameter[0]}={it.parameter[1][it.chosen[0]].item()!r}")
     for key, default in (("method", "exact"), ("loss", "hinge"), ("fit_intercept", True)):
         if getattr(it, key) != default:
             settings.append(f"{key}={getattr(it, key)!r}")

@@ -1,0 +1,279 @@
+"""A grid of kernels, of parameters of the loss and of C for numbers: curves, and the choice.
+
+For each kernel the matrix is computed once; for each parameter (epsilon, a quantile) one run goes
+over all C.  As ``tuning.py`` does for classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import Interrupted
+from ..judge.certificate import Certificate
+from ..judge.ledger import HOW
+from ..problem.folds import Folds
+from ..problem.gamma import GAMMA_STEP
+from ..problem.grid import MOST_GROWTH, End, Grid
+from ..problem.kernels import Kernel, gamma_value
+from ..problem.problem import Task
+from ..runtime.progress import job
+from ..runtime.threads import Workers
+from ..types import BoolArray, FloatArray, IntArray
+from .choice import smallest_within
+from .fold_models import FoldModels, fold_models
+from .growth import edge
+from .numbers_scoring import NumbersScorer
+from .regression_result import pair_losses
+from .result import standard_error
+from .run import KernelRows, Plan, run
+
+__all__ = ["NumberCurve", "NumberTuning", "NumbersTuned"]
+
+EQUAL = 10  # digits of scores that are compared
+
+
+@dataclass(frozen=True)
+class NumberCurve:
+    """What came out for one kernel and one plan, along the grid of C; L points, T tests."""
+
+    kernel: Kernel
+    gamma: float | None
+    plan: Plan
+    error: FloatArray  # (L,): the mean loss
+    se: FloatArray
+    score: FloatArray
+    decision: FloatArray  # (L, T)
+    coef: FloatArray  # (L, n)
+    intercept: FloatArray
+    at_bound: FloatArray
+    certificate: Certificate
+    settled: dict[str, int]
+
+    @property
+    def parameter(self) -> float:
+        """Epsilon or the quantile; NaN if the loss has none."""
+        return next(iter(self.plan.parameters.values()), np.nan)
+
+    @classmethod
+    def along_C(cls, parts: Sequence[NumberCurve]) -> NumberCurve:
+        """Curves over grids one after the other, as one."""
+        names = ("error", "se", "score", "decision", "coef", "intercept", "at_bound")
+        together: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in names
+        }
+        return replace(
+            parts[0],
+            certificate=Certificate.joined([part.certificate for part in parts]),
+            settled={name: sum(part.settled[name] for part in parts) for name in HOW},
+            **together,
+        )
+
+
+@dataclass(frozen=True)
+class NumberTuning:
+    """What is to be tuned; everything has been checked.
+
+    Attributes
+    ----------
+    X : (n, p)
+        Features, or the precomputed matrix.
+    y, weight : (n,)
+        Numbers, and the positive weights of the rows.
+    folds, grid : Folds, Grid
+    kernels : list of Kernel
+    plans : list of Plan
+        They differ in the parameter of the loss.
+    scorer : NumbersScorer or None
+        None: the loss itself, as small as possible.
+    select : {"min", "1se"}
+    new_gammas : (int, int) or None
+        As in ``Tuning``.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    folds: Folds
+    grid: Grid
+    kernels: list[Kernel]
+    plans: list[Plan]
+    scorer: NumbersScorer | None
+    select: str
+    new_gammas: tuple[int, int] | None = None
+    show_progress: bool = False
+
+    def search(self, workers: Workers) -> NumbersTuned:
+        """All curves, the grid grown as it should if it is the default one, and the choice."""
+        tuned = self.choose(self._curves(self.kernels, self.grid, workers), workers)
+        while True:
+            step = tuned.next_step()
+            if step is None:
+                return tuned
+            tuned = step[0].choose(step[0]._extended(tuned, *step[1:], workers), workers)
+
+    def _curves(self, kernels: list[Kernel], grid: Grid, workers: Workers) -> list[NumberCurve]:
+        """Kernel after kernel, plan after plan."""
+        curves: list[NumberCurve] = []
+        try:
+            with job(self.show_progress, len(kernels) * len(self.plans)) as progress:
+                for kernel in kernels:
+                    with workers.followed(progress):
+                        rows = self.kernel_rows(kernel, workers)
+                        curves += [self._curve(rows, plan, grid, workers) for plan in self.plans]
+        except KeyboardInterrupt as stop:
+            raise Interrupted("interrupted before the whole grid was done") from stop
+        return curves
+
+    def _extended(
+        self, tuned: NumbersTuned, end: End, kernels: list[Kernel] | None, part: Grid | None,
+        workers: Workers,
+    ) -> list[NumberCurve]:  # fmt: skip
+        """The curves with those of one more kernel, or of one more decade."""
+        if part is None:
+            assert kernels is not None
+            new = self._curves(kernels, self.grid, workers)
+            return [*tuned.curves, *new] if end == "high" else [*new, *tuned.curves]
+        found = self._curves(
+            [curve.kernel for curve in tuned.curves[:: len(self.plans)]], part, workers
+        )
+        pairs = zip(tuned.curves, found, strict=True)
+        return [NumberCurve.along_C([a, b] if end == "high" else [b, a]) for a, b in pairs]
+
+    def _curve(self, rows: KernelRows, plan: Plan, grid: Grid, workers: Workers) -> NumberCurve:
+        """All grid points with one kernel and one loss."""
+        task = plan.task(rows, self.y, self.weight, self.folds, grid)
+        ran = run(task, plan.method, workers)
+        ledger, tested = ran.ledger, self.folds.pair_rows
+        y, weight = self.y[tested], self.weight[tested]
+        losses = pair_losses(plan.loss, plan.parameters, y, ledger.decision)
+        error = losses @ weight / weight.sum()
+        score = -error
+        if self.scorer is not None:
+            score = np.array([self.scorer.score(y, values) for values in ledger.decision])
+        return NumberCurve(
+            kernel=rows.kernel,
+            gamma=rows.gamma,
+            plan=plan,
+            error=error,
+            se=standard_error(losses, self.folds.offsets),
+            score=score,
+            decision=ledger.decision,
+            coef=ledger.coef,
+            intercept=ledger.intercept,
+            at_bound=ledger.at_bound(),
+            certificate=ran.certificate,
+            settled=ledger.counts(),
+        )
+
+    def choose(self, curves: list[NumberCurve], workers: Workers) -> NumbersTuned:
+        """The best point: among equals the smallest C, then the first curve."""
+        score = np.array([curve.score for curve in curves])
+        short = np.array([curve.certificate.short for curve in curves])
+        best = c, l = _best(score, short, self.grid.Cs)
+        se = self._score_se(curves[c], l)
+        one_se = c, smallest_within(-score[c], short[c], self.grid.Cs, l, se)
+        chosen = one_se if self.select == "1se" else best
+        return NumbersTuned(self, curves, score, best, one_se, chosen, se)
+
+    def _score_se(self, curve: NumberCurve, l: int) -> float:
+        if self.scorer is None:
+            return float(curve.se[l])
+        tested = self.folds.pair_rows
+        return self.scorer.jackknife_se(self.y[tested], curve.decision[l], self.folds.pair_folds)
+
+    def kernel_rows(self, kernel: Kernel, workers: Workers) -> KernelRows:
+        """The kernel matrix of all rows, with gamma as a number."""
+        if kernel.uses_gamma and not (self.weight == self.weight[0]).all():
+            number = gamma_value(self.X, kernel, self.weight)
+            assert number is not None
+            kernel = replace(kernel, gamma=number)
+        return KernelRows.of(self.X, kernel, self.plans[0], workers)
+
+    def models(self, curve: NumberCurve, l: int, folds: Folds, workers: Workers) -> FoldModels:
+        """Every fold's model at one grid point, for any folds."""
+        task = self.task_at(curve, l, folds, workers)
+        return fold_models(task, curve.plan.method, workers)
+
+    def task_at(self, curve: NumberCurve, l: int, folds: Folds, workers: Workers) -> Task:
+        """The problem of one grid point with other folds."""
+        rows = self.kernel_rows(curve.kernel, workers)
+        point = self.grid.part(np.array([l]))
+        return curve.plan.task(rows, self.y, self.weight, folds, point)
+
+
+def _best(score: FloatArray, short: BoolArray, Cs: FloatArray) -> tuple[int, int]:
+    """(curve, grid point) of the best score, those with unresolved solutions last."""
+    scale = float(np.abs(score[np.isfinite(score)]).max(initial=0.0)) or 1.0
+    loss = np.where(np.isnan(score), np.inf, -np.round(score / scale, EQUAL))
+    C = np.broadcast_to(Cs, score.shape)
+    order: IntArray = np.lexsort((C.ravel(), loss.ravel(), short.ravel()))
+    return divmod(int(order[0]), score.shape[1])
+
+
+@dataclass(frozen=True)
+class NumbersTuned:
+    """All curves, and the chosen point: (curve, grid point)."""
+
+    tuning: NumberTuning
+    curves: list[NumberCurve]
+    score: FloatArray  # (kernels times plans, L)
+    best: tuple[int, int]
+    one_se: tuple[int, int]
+    chosen: tuple[int, int]
+    se: float  # of the best score
+
+    @property
+    def curve(self) -> NumberCurve:
+        return self.curves[self.chosen[0]]
+
+    @property
+    def point(self) -> int:
+        return self.chosen[1]
+
+    @property
+    def gammas(self) -> FloatArray:
+        return np.array([np.nan if c.gamma is None else c.gamma for c in self.curves])
+
+    @property
+    def certificate(self) -> Certificate:
+        return Certificate.joined([curve.certificate for curve in self.curves])
+
+    def stacked(self, name: str) -> FloatArray:
+        """One entry a grid point, curve after curve."""
+        return np.concatenate([getattr(curve, name) for curve in self.curves])
+
+    def next_step(self) -> tuple[NumberTuning, End, list[Kernel] | None, Grid | None] | None:
+        """The tuning with a default grid grown where the best point is, and what is new in it."""
+        tuning = self.tuning
+        if tuning.grid.grown is None or self.curves[self.best[0]].error[self.best[1]] == 0.0:
+            return None
+        end = edge(self.score, self.best, axis=1)
+        part = None if end is None else tuning.grid.next_decade(end)
+        if end is not None and part is not None:
+            grid = tuning.grid.with_decade(part, end)
+            return replace(tuning, grid=grid), end, None, part
+        return self._next_gamma()
+
+    def _next_gamma(self) -> tuple[NumberTuning, End, list[Kernel] | None, Grid | None] | None:
+        tuning, per = self.tuning, len(self.tuning.plans)
+        by_kernel = np.nanmax(
+            self.score.reshape(-1, per, self.score.shape[1]), axis=(1, 2), initial=-np.inf
+        )
+        g = self.best[0] // per
+        end = edge(by_kernel[:, None], (g, 0), axis=0)
+        if end is None or tuning.new_gammas is None:
+            return None
+        low, high = tuning.new_gammas
+        if (high if end == "high" else low) >= MOST_GROWTH:
+            return None
+        old = self.curves[self.best[0]]
+        assert old.gamma is not None
+        gamma = old.gamma * (GAMMA_STEP if end == "high" else 1.0 / GAMMA_STEP)
+        new = [replace(old.kernel, gamma=float(gamma))]
+        grown = (low, high + 1) if end == "high" else (low + 1, high)
+        kernels = [*tuning.kernels, *new] if end == "high" else [*new, *tuning.kernels]
+        return replace(tuning, kernels=kernels, new_gammas=grown), end, new, None

@@ -1,0 +1,286 @@
+"""What ``SVRCV`` and ``QuantileSVRCV`` have in common: rows, settings, models of folds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..crossval.fold_models import FoldModels
+from ..crossval.number_tuning import NumbersTuned, NumberTuning
+from ..crossval.numbers_scoring import NumbersScorer
+from ..crossval.prediction_intervals import METHODS
+from ..crossval.run import Plan
+from ..crossval.scoring import read_scoring
+from ..crossval.tuning import count_by_weight
+from ..exceptions import InputError, InputTypeError
+from ..problem import checks, inputs
+from ..problem.folds import Folds, folds_among, leave_one_out_folds
+from ..report.presentation import Presented
+from ..runtime.memory import check_memory
+from ..runtime.threads import Workers
+from ..types import FloatArray, IntArray
+from .settings import dense, grid_of, kernel_with, routed, rows_of
+from .typed import TypedRegressor
+
+__all__ = ["Fitted", "KernelRegressor", "check_interval", "kept_rows"]
+
+# Kernel values held at a time when predicting.
+PREDICT_ENTRIES = 1 << 22
+INTERVAL_FOLDS = 10  # of CV+ where the estimator was tuned by other folds
+_NO_REQUESTS = get_routing_for_object(None)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """One tuned model: f(x) = k(x, vectors) @ coef + intercept.
+
+    ``support`` counts all rows that were given; ``tuned`` has what it was chosen from.
+    """
+
+    support: IntArray
+    coef: FloatArray
+    intercept: float
+    gamma: float | None
+    tuned: NumbersTuned
+
+    @property
+    def C(self) -> float:
+        return float(self.tuned.tuning.grid.Cs[self.tuned.point])
+
+
+class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
+    """Reads rows, tunes plans, and predicts; subclasses say which plans, and what of."""
+
+    _sparse: Any = "csr"  # what of it is taken
+    Cs: Any
+    lambdas: Any
+    kernel: Any
+    gamma: Any
+    degree: Any
+    coef0: Any
+    cv: Any
+    scoring: Any
+    select: Any
+    fit_intercept: Any
+    method: Any
+    n_jobs: Any
+    tol: Any
+    random_state: Any
+    verbose: Any
+    memory_limit: Any
+
+    # ---- fitting ------------------------------------------------------------------------------
+
+    def _plan(self, loss: str, **parameters: Any) -> Plan:
+        checks.check_choice("select", self.select, ("min", "1se"))
+        checks.check_seed(self.random_state)
+        return Plan.of(
+            method=self.method,
+            loss=loss,
+            fit_intercept=self.fit_intercept,
+            want_decision=True,
+            tol=self.tol,
+            **parameters,
+        )
+
+    def _read_rows(self, X: Any, y: Any) -> tuple[Any, FloatArray]:
+        """X (sparse stays sparse) and the numbers, in scikit-learn's way but with our errors."""
+        inputs.refuse_path(X)
+        if y is None:
+            raise InputError(
+                f"this {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None"
+            )
+        inputs.refuse_missing_labels(y)
+        try:
+            with inputs.naming_text(X):
+                X, y = validate_data(
+                    self,
+                    X,
+                    y,
+                    accept_sparse=self._sparse,
+                    dtype=np.float64,
+                    order="C",
+                    y_numeric=True,
+                    ensure_min_samples=2,
+                )
+        except TypeError as error:
+            raise InputTypeError(str(error)) from error
+        except ValueError as error:
+            raise InputError(str(error)) from error
+        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+            raise InputError(
+                "with kernel='precomputed' X is the kernel matrix and must be square, "
+                f"got {X.shape}"
+            )
+        return X, inputs.read_numbers(y, X.shape[0])
+
+    def _prepare(
+        self,
+        X: Any,
+        y: FloatArray,
+        sample_weight: Any,
+        groups: Any,
+        params: dict[str, Any],
+        plans: list[Plan],
+        scoring: Any,
+    ) -> tuple[NumberTuning, IntArray]:
+        """Everything checked; the rows that count, and their numbers."""
+        n = X.shape[0]
+        weight = inputs.read_number_weights(sample_weight, None, n)
+        keep = np.flatnonzero(weight > 0).astype(np.intp)
+        if len(keep) < 2:
+            raise InputError("fewer than two rows have positive weight (1 sample); nothing to tune")
+        extra = 8 * n * X.shape[1] if sparse.issparse(X) else 0
+        check_memory(len(keep), self.memory_limit, extra_bytes=extra)
+        scorer = read_scoring("r2" if scoring is None else scoring)
+        groups = inputs.read_groups(groups, n)
+        split_with, score_with = routed(self, sample_weight, groups, params, scorer)
+        rows = X[keep][:, keep] if self.kernel == "precomputed" else X[keep]
+        features, used = np.ascontiguousarray(dense(rows)), weight[keep]
+        units = plans[0].units(y[keep], used)
+        grid, kernels, new_gammas = grid_of(self, features, used, units.C_scale)
+        folds = self._folds(rows, y[keep], keep, n, split_with)
+        for plan in plans:
+            plan.check_folds(folds)
+        tests = folds.pair_rows
+        own = score_with.get("sample_weight")
+        given = None if own is None else np.asarray(rows_of(own, keep, n))[tests]
+        tuning = NumberTuning(
+            X=features,
+            y=y[keep],
+            weight=used,
+            folds=count_by_weight(folds, grid, used),
+            grid=grid,
+            kernels=kernels,
+            plans=plans,
+            scorer=None if plans[0].loss == "pinball" and scoring is None
+            else NumbersScorer.of(scoring, rows[tests], given),
+            select=self.select,
+            new_gammas=new_gammas,
+            show_progress=bool(self.verbose),
+        )  # fmt: skip
+        return tuning, keep
+
+    def _folds(
+        self, X: Any, y: FloatArray, keep: IntArray, n: int, split_with: dict[str, Any]
+    ) -> Folds:
+        """Folds of the rows that count; row numbers that the user gave are renumbered."""
+        given = {name: rows_of(value, keep, n) for name, value in split_with.items()}
+        groups = given.pop("groups", None)
+        folds = folds_among(
+            keep, n, self.cv, X, y, groups, self.random_state, stratify=False, **given
+        )
+        return inputs.check_some_training(folds, np.ones(len(keep)))
+
+    def _fitted(self, tuning: NumberTuning, keep: IntArray, workers: Workers) -> Fitted:
+        tuned = tuning.search(workers)
+        if np.isnan(tuned.score).all():
+            raise InputError(f"scoring={self.scoring!r} is NaN at every grid point")
+        coef = tuned.curve.coef[tuned.point]
+        there = np.flatnonzero(coef)
+        return Fitted(
+            support=keep[there],
+            coef=coef[there],
+            intercept=float(tuned.curve.intercept[tuned.point]),
+            gamma=tuned.curve.gamma,
+            tuned=tuned,
+        )
+
+    # ---- prediction ---------------------------------------------------------------------------
+
+    def _checked_rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        inputs.refuse_path(X)
+        try:
+            with inputs.naming_text(X):
+                return validate_data(
+                    self, X, accept_sparse=self._sparse, dtype=np.float64, reset=False
+                )
+        except TypeError as error:
+            raise InputTypeError(str(error)) from error
+        except ValueError as error:
+            raise InputError(str(error)) from error
+
+    def _kernel_values(
+        self, X: Any, gamma: float | None, vectors: Any, columns: NDArray[Any]
+    ) -> FloatArray:
+        """k(x, .) with the rows kept, or those columns of a precomputed matrix."""
+        if self.kernel == "precomputed":
+            return dense(X[:, columns])
+        return kernel_with(self, gamma, X, vectors)
+
+    def _values(
+        self, X: Any, vectors: Any, columns: NDArray[Any], coef: FloatArray, gamma: float | None
+    ) -> FloatArray:
+        """K(X, vectors) @ coef, some rows at a time."""
+        chunk = max(1, PREDICT_ENTRIES // max(1, len(columns)))
+        parts = [
+            self._kernel_values(X[start : start + chunk], gamma, vectors, columns) @ coef
+            for start in range(0, X.shape[0], chunk)
+        ]
+        return np.concatenate(parts)
+
+    # ---- intervals ----------------------------------------------------------------------------
+
+    def _interval_folds(self, method: str, tuning: NumberTuning) -> Folds:
+        """All rows once: one at a time for the jackknife, else the folds of ``cv`` or ten."""
+        n = len(tuning.y)
+        if method != "cv+":
+            return leave_one_out_folds(n)
+        folds, tests = tuning.folds, tuning.folds.pair_rows
+        once = len(tests) == n and len(np.unique(tests)) == n
+        if once and not folds.leave_one_out:
+            return folds
+        blank, seed = np.zeros((n, 1)), self.random_state
+        return folds_among(
+            np.arange(n), n, min(INTERVAL_FOLDS, n), blank, tuning.y, None, seed, stratify=False
+        )
+
+    def _models(self, method: str, tuned: NumbersTuned, folds: Folds) -> FoldModels:
+        with Workers(checks.check_n_threads(self.n_jobs)) as workers:
+            return tuned.tuning.models(tuned.curve, tuned.point, folds, workers)
+
+    def _model_values(self, X: Any, models: FoldModels, kept: Any, keep: IntArray,
+                      gamma: float | None) -> FloatArray:  # fmt: skip
+        """(m, F): every fold's model at new rows."""
+        values = self._values(X, kept, keep, np.ascontiguousarray(models.coef.T), gamma)
+        return np.asarray(values + models.intercept)
+
+    # ---- scikit-learn's conventions -----------------------------------------------------------
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Groups and the like go to the splitter, sample weights to the scorer, if asked for."""
+        router = MetadataRouter(owner=self).add_self_request(self)
+        splits = MethodMapping().add(caller="fit", callee="split")
+        splitter = self.cv if hasattr(self.cv, "get_metadata_routing") else _NO_REQUESTS
+        router = router.add(splitter=splitter, method_mapping=splits)
+        scorer: Any = read_scoring("r2" if self.scoring is None else self.scoring).call
+        scores = MethodMapping().add(caller="fit", callee="score")
+        scorer = scorer if hasattr(scorer, "get_metadata_routing") else _NO_REQUESTS
+        return router.add(scorer=scorer, method_mapping=scores)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = bool(self._sparse)
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.target_tags.required = True
+        return tags
+
+
+def check_interval(coverage: Any, method: Any) -> tuple[float, str]:
+    """What ``predict_interval`` is told."""
+    value = checks.real("coverage", coverage, lambda x: 0 < x < 1, "a number between 0 and 1")
+    return value, checks.check_choice("method", method, METHODS)
+
+
+def kept_rows(X: Any, keep: NDArray[Any], precomputed: bool) -> Any:
+    """The rows that models of folds need; none of a precomputed matrix."""
+    return None if precomputed else X[keep]
