@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import matplotlib as mpl
@@ -279,20 +278,6 @@ def test_interrupted_between_gammas_brings_those_that_are_complete(
     with pytest.raises(Interrupted, match="before the first gamma") as stop:
         nested_cross_validate(X, y, Cs=CS, gammas=GAMMAS[1:])
     assert stop.value.partial is None
-
-
-def test_the_table_of_all_pairs_is_never_held() -> None:
-    X, y = noise(120)
-
-    def peak(count: int) -> int:
-        tracemalloc.start()
-        nested_cross_validate(X, y, Cs=np.geomspace(0.1, 10.0, count), gammas=0.5, n_jobs=1)
-        found = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return found
-
-    peak(2)  # what is loaded on first use
-    assert peak(16) - peak(4) < 12 * 120 * 120 * 4  # bytes: half of that table of numbers
 
 
 def test_an_error_beyond_one_half_is_explained() -> None:
