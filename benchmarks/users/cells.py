@@ -11,7 +11,6 @@ our side alone.
 
 from __future__ import annotations
 
-import argparse
 import os
 import warnings
 from pathlib import Path

@@ -20,7 +20,10 @@ GAMMAS = (0.1, 1.0, 10.0)  # divided by the number of features
 
 
 def load(folder: Path, name: str, rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Standardised features and labels, +-1 if there are two; ``rows`` of them at random, if there are more."""
+    """Standardised features and labels, +-1 if there are two.
+
+    ``rows`` of them at random, if there are more.
+    """
     if name == "digits":
         X, y = load_digits(return_X_y=True)
     elif name in IDA:
