@@ -126,6 +126,14 @@ def noise(n: int = 60) -> Data:
 
 
 @cache
+def numbers(n: int = 40) -> Data:
+    """A curve with noise, in units far from 1."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2.0, 2.0, size=(n, 2))
+    return X, 300.0 + 50.0 * (np.sin(2.0 * X[:, 0]) + 0.3 * rng.normal(size=n))
+
+
+@cache
 def weights(n: int, zeros: int = 7) -> np.ndarray:
     """Over two orders of magnitude, and every ``zeros``-th of them zero."""
     found = 10.0 ** np.random.default_rng(n).uniform(-1, 1, n)
@@ -194,6 +202,14 @@ def of_result(result: exactcv.CVResult, K: np.ndarray | None = None) -> Record:
     counts = {f"stats.{name}": value for name, value in stats.items() if value.dtype.kind in "bi"}
     record |= of_certificate(result.certificate) | counts
     return {name: value for name, value in record.items() if value is not None}
+
+
+def of_numbers(result: exactcv.CVResult) -> Record:
+    """Record the result of a loss of numbers."""
+    names = ["Cs", "error", "se", "best", "one_se", "mae", "rmse", "r2", "intercept", "decision"]
+    record = {name: getattr(result, name) for name in names}
+    record |= {name: np.array([getattr(result, name)]) for name in ("method", "loss")}
+    return record | {"coef": result.coef} | of_certificate(result.certificate)
 
 
 def of_features(result: exactcv.CVResult, X: Any) -> Record:
@@ -777,6 +793,59 @@ def nystroem_groups_float32() -> Record:
     options = {"cv": LeaveOneGroupOut(), "groups": groups(90), "output": "decision"}
     options |= {"method_options": {"dtype": "float32", "features": "memory"}}
     return by_features("nystroem", mixture(90), **options)
+
+
+# ---- numbers -------------------------------------------------------------------------------------
+
+
+def of_loss(loss: str, method: str = "exact", **options: Any) -> Record:
+    options = {"Cs": [0.1, 1.0, 10.0], "gamma": 0.5, "output": "decision"} | options
+    return of_numbers(exactcv.cross_validate(*numbers(), loss=loss, method=method, **options))
+
+
+@setting
+def exact_epsilon_insensitive_loo() -> Record:
+    return of_loss("epsilon_insensitive", epsilon=10.0)
+
+
+@setting
+def exact_pinball_kfold_weights() -> Record:
+    return of_loss("pinball", quantile=0.8, cv=4, sample_weight=weights(40) + 0.1)
+
+
+@setting
+def exact_least_squares_kfold() -> Record:
+    return of_loss("least_squares", cv=4)
+
+
+@setting
+def exact_squared_loo() -> Record:
+    return by_method("exact", loss="squared")
+
+
+@setting
+def refit_squared_loo() -> Record:
+    return by_method("refit", loss="squared")
+
+
+@setting(tol=STOPPED)
+def refit_epsilon_insensitive_kfold() -> Record:
+    return of_loss("epsilon_insensitive", "refit", epsilon=10.0, cv=4, fit_intercept=False)
+
+
+@setting(tol=STOPPED)
+def refit_pinball_loo() -> Record:
+    return of_loss("pinball", "refit", quantile=0.3)
+
+
+@setting
+def refit_least_squares_loo() -> Record:
+    return of_loss("least_squares", "refit")
+
+
+@setting
+def least_squares_numbers_loo() -> Record:
+    return of_loss("least_squares", "least_squares")
 
 
 # ---- SVCCV ---------------------------------------------------------------------------------------
