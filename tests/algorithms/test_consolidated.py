@@ -172,6 +172,10 @@ class Keeping(Ledger):
         self.kept[l, folds] = coef
         return super().solved(l, folds, coef, *args, **kwargs)
 
+    def solved_at(self, ls, folds, coef, **kwargs):
+        self.kept[np.ix_(ls, folds)] = coef
+        return super().solved_at(ls, folds, coef, **kwargs)
+
     def alike(self, l, folds, others):
         for fold, other in zip(folds, others, strict=True):
             self.kept[l, fold] = self.kept[l, other]

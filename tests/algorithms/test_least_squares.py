@@ -108,4 +108,6 @@ def test_the_judge_notices() -> None:
 def test_other_losses_are_refused() -> None:
     X, y = exactcv.datasets.make_mixture(20, 2, random_state=0)
     with pytest.raises(exactcv.UnsupportedError, match="least_squares"):
-        exactcv.cross_validate(X, y, loss="squared")
+        exactcv.cross_validate(X, y, loss="squared", method="magic")
+    with pytest.raises(exactcv.UnsupportedError, match="magic"):
+        exactcv.cross_validate(X, y, loss="logistic", method="least_squares")
