@@ -122,7 +122,8 @@ def _equalities(
         least: FloatArray = np.linalg.lstsq(K, right, rcond=None)[0].astype(float)
         return least, np.zeros(right.shape[1])
     scale = max(float(np.abs(np.diagonal(K)).max()), np.finfo(float).tiny)
-    bordered = np.block([[K, scale * ones], [scale * ones.T, np.zeros((1, 1))]])
+    bordered = np.full((len(rows) + 1, len(rows) + 1), scale)  # np.block takes as long as lstsq
+    bordered[:-1, :-1], bordered[-1, -1] = K, 0.0
     answer = np.linalg.lstsq(bordered, np.vstack([right, scale * total]), rcond=None)[0]
     return answer[:-1], scale * answer[-1]
 
