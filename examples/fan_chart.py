@@ -3,8 +3,8 @@
     python examples/fan_chart.py [FILE] [--data FOLDER] [--quick]
 
 FOLDER holds mcycle.csv.gz (columns: milliseconds, acceleration), the data of Silverman (1985) that
-come with the R package MASS; without it, measurements of the same kind are simulated.  The spread of
-the noise changes with time, which quantiles show and a band of constant width hides.
+come with the R package MASS; without it, measurements of the same kind are simulated.  The spread
+of the noise changes with time, which quantiles show and a band of constant width hides.
 """
 
 from __future__ import annotations

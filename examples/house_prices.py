@@ -2,9 +2,9 @@
 
     python examples/house_prices.py [--data FOLDER] [--quick]
 
-FOLDER holds boston.csv.gz (features x1 ... x13, then the price in 1,000 dollars); without it, prices of
-the same kind are simulated.  The last fifth of the rows is set aside to see whether the intervals
-hold.
+FOLDER holds boston.csv.gz (features x1 ... x13, then the price in 1,000 dollars); without it,
+prices of the same kind are simulated.  The last fifth of the rows is set aside to see whether the
+intervals hold.
 """
 
 from __future__ import annotations
