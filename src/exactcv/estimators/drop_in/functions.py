@@ -92,7 +92,7 @@ def cross_val_score(
     >>> import exactcv
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.model_selection import LeaveOneOut
-    >>> from sklearn.svm import SVC, SVR
+    >>> from sklearn.svm import SVC
     >>> X, y = load_iris(return_X_y=True)
     >>> scores = exactcv.cross_val_score(SVC(C=10, gamma=0.1), X, y, cv=LeaveOneOut())
     >>> scores.shape, round(float(scores.mean()), 4)
@@ -157,7 +157,7 @@ def cross_val_predict(
     --------
     >>> import exactcv
     >>> from sklearn.datasets import load_iris
-    >>> from sklearn.svm import SVC, SVR
+    >>> from sklearn.svm import SVC
     >>> X, y = load_iris(return_X_y=True)
     >>> predicted = exactcv.cross_val_predict(SVC(C=10, gamma=0.1), X, y, cv=10)
     >>> int((predicted != y).sum())
