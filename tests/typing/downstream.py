@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 
 import exactcv
 from exactcv.algorithms import Support
@@ -148,7 +148,7 @@ def estimators(X: Floats, y: Floats, folder: pathlib.Path) -> exactcv.SVCCV:
     path = exactcv.save_model(model, folder / "model.exactcv")
     assert_type(path, pathlib.Path)
     again = exactcv.load_model(path)
-    assert_type(again, exactcv.SVCCV | TableModel)
+    assert_type(again, exactcv.SVCCV | exactcv.SVRCV | TableModel)
     assert isinstance(again, exactcv.SVCCV)
     assert again.C_ == model.C_
     assert callable(exactcv.register_onnx)
@@ -188,6 +188,29 @@ def shown(result: exactcv.CVResult, model: exactcv.SVCCV, folder: pathlib.Path) 
     assert_type(exactcv.__version__, str)
 
 
+def numbers(X: Floats, folder: pathlib.Path) -> None:
+    y = X[:, 0] ** 2
+    result = exactcv.cross_validate(X, y, loss="pinball", quantile=0.3, Cs=[1.0])
+    assert isinstance(result, exactcv.RegressionResult)
+    assert_type(result.r2, Floats)
+    assert_type(result.score("r2"), Floats)
+    model = exactcv.SVRCV(Cs=[1.0, 2.0], epsilon=[0.1, 0.2], gamma=0.5).fit(X, y)
+    assert_type(model, exactcv.SVRCV)
+    assert_type(model.predict(X), Floats)
+    assert_type(model.predict_interval(X, coverage=0.8, method="cv+"), Floats)
+    assert_type(model.coverage_text(), str)
+    assert_type(model.plot("residuals"), exactcv.ResidualDisplay)
+    assert isinstance(exactcv.PredictedDisplay.from_result(result), exactcv.PredictedDisplay)
+    assert isinstance(
+        exactcv.load_model(exactcv.save_model(model, folder / "svr.exactcv")), exactcv.SVRCV
+    )
+    exactcv.cross_val_predict(SVR(gamma=0.5), X, y, cv=3)
+    quantiles = exactcv.QuantileSVRCV(quantiles=[0.2, 0.8], Cs=[1.0], crossing="allow")
+    assert_type(quantiles.fit(X[:, :1], y).predict(X[:, :1]), Floats)
+    fan = exactcv.FanChartDisplay.from_quantile_model(quantiles, X[:, 0])
+    assert_type(fan, exactcv.FanChartDisplay)
+
+
 def errors(X: Floats) -> list[type[exactcv.ExactCVError | Warning]]:
     try:
         exactcv.cross_validate(X, np.ones(len(X)))
@@ -216,5 +239,6 @@ def main(folder: pathlib.Path) -> None:
     assert methods()
     model = estimators(X, y, folder)
     drop_ins(X, y)
+    numbers(X, folder)
     shown(result, model, folder)
     assert errors(X)

@@ -19,6 +19,9 @@ cdef double ROUNDING = 8.0
 cdef double BALANCE = 32.0
 cdef double DOUBT = 100.0
 cdef double NEAR = 1e-6
+# The same of the gap, in units of what rounding is charged with there.
+cdef double BLUR = 4.0
+cdef double TINY = 2.2250738585072014e-308
 cdef double BLURRED = 7.1e-15
 
 
@@ -155,7 +158,7 @@ cdef class Lines:
         cdef double off = fabs(s.total) if self.intercept else 0.0
         cdef double stray = s.stray / root + off * widest
         cdef double kkt = max(s.residual, noise * s.coarse / (root * root)) / unit
-        cdef double primal = 0.5 * norm * norm + s.loss, gap
+        cdef double primal = 0.5 * norm * norm + s.loss, gap, floor
         if off > 0.0:
             kkt = max(kkt, off / s.size)
         if not self.intercept:
@@ -164,10 +167,11 @@ cdef class Lines:
         gap += off * (2.0 * unit + fabs(b) + norm * widest)
         gap = stray + sqrt(2.0 * max(gap, 0.0))
         gap = 0.5 * gap * gap
+        floor = max(ROUNDING * noise / unit, BLUR * noise * s.wide / max(primal, TINY))
         # A number that is not finite never survives all of these sums.
         if not (isfinite(primal + gap + s.norm + s.size + b) and isfinite(kkt)):
-            kkt, gap, noise = INFINITY, INFINITY, 0.0
-        out[0], out[1], out[2], out[3] = kkt, gap, primal, ROUNDING * noise / unit
+            kkt, gap, floor = INFINITY, INFINITY, 0.0
+        out[0], out[1], out[2], out[3] = kkt, gap, primal, floor
 
     cdef double _doubt(self, const double *h, const double *coef, double b, double C,
                        Py_ssize_t own, Sums *s) noexcept nogil:

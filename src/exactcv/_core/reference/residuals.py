@@ -33,6 +33,8 @@ LEAST_CURVATURE, LEAST_DIAGONAL = 1e-12, 1e-300
 ROUNDOFF = 0.5 * float(np.finfo(float).eps)
 # The floor of the figures in units of the rounding of u: the gap has four times as much.
 ROUNDING = 8.0
+# The same of the gap, in units of what rounding is charged with there.
+BLUR, TINY = 4.0, float(np.finfo(float).tiny)
 # Rows this close to a knot, in units of the largest, may be on either side of it.
 NEAR = 1e-6
 
@@ -121,13 +123,14 @@ def tally(
         )
         point = _scaled_up if is_hinge(loss) else _as_reported
         noise = rounding * scale.widest
-        gap, primal = point(u, inside, C, levels, tau, loss, noise, norm, stray)
+        gap, primal, charged = point(u, inside, C, levels, tau, loss, noise, norm, stray)
         moved = off * (2.0 * unit + abs(intercept) + norm * scale.widest)
         gap = float(reported_gap(gap, stray, moved))
     finite = np.isfinite(h).all() and np.isfinite(coef).all() and np.isfinite(intercept)
     if not (finite and np.isfinite([kkt, gap, primal]).all()):
         return Tally(np.inf, np.inf, primal, 0.0)
-    return Tally(float(kkt), float(gap), primal, ROUNDING * noise / unit)
+    floor = max(ROUNDING * noise / unit, BLUR * charged / max(primal, TINY))
+    return Tally(float(kkt), float(gap), primal, floor)
 
 
 def is_hinge(loss: PiecewiseLinear) -> bool:
@@ -163,15 +166,16 @@ def _as_reported(
     noise: float,
     norm: float,
     stray: float,
-) -> tuple[float, float]:
-    """Gap and primal objective of the reported f and b."""
+) -> tuple[float, float, float]:
+    """Gap and primal objective of the reported f and b, and what of the gap is for rounding."""
     unit = float(np.abs(loss.knots).max(initial=0.0)) or 1.0
     near = (np.abs(u[:, None] - loss.knots) <= NEAR * unit).any(axis=1)
     here = np.take_along_axis(levels, (u[:, None] > loss.knots).sum(axis=1)[:, None], axis=1)[:, 0]
     wide = np.where(near, levels[:, 0] - levels[:, -1], np.abs(here - inside))
     bracket = fenchel_young(u, inside, loss.knots, levels)
-    gap = float(bracket.sum() + noise * wide.sum() + 0.5 * stray**2)
-    return gap, float(0.5 * norm**2 + C @ loss.value(u))
+    charged = float(noise * wide.sum())
+    gap = float(bracket.sum() + charged + 0.5 * stray**2)
+    return gap, float(0.5 * norm**2 + C @ loss.value(u)), charged
 
 
 def _scaled_up(
@@ -184,7 +188,7 @@ def _scaled_up(
     noise: float,
     norm: float,
     stray: float,
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     """The same of (1 + theta) (f, b), with theta so that no row with room falls a little short."""
     y = loss.knots[:, 0]
     u, c = y * u, y * inside
@@ -195,13 +199,13 @@ def _scaled_up(
     hard = np.where(open_, 0.0, under)
     primal = float(0.5 * norm**2 + C @ hard)
     if not lack < 0.5:
-        return np.inf, primal
+        return np.inf, primal, 0.0
     theta = lack / (1.0 - lack)
     kept = float(c @ over + (C - c) @ hard)
     lean = float(np.where(flat, c, 0.0).sum())
     tilt = float(np.where(open_, 0.0, (C - c) * (1.0 + np.abs(u))).sum())
     gap = (1.0 + theta) * kept + theta * (2.0 * lean + tilt) + 0.5 * (theta * norm + stray) ** 2
-    return gap, primal
+    return gap, primal, 0.0
 
 
 def fenchel_young(

@@ -19,7 +19,7 @@ from sklearn.model_selection._validation import (
     _fit_and_predict,
 )
 from sklearn.pipeline import Pipeline
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 from sklearn.utils import indexable
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -44,7 +44,7 @@ PROBABILITIES = (
 
 
 def cross_val_score(
-    estimator: SVC | Pipeline,
+    estimator: SVC | SVR | Pipeline,
     X: Matrix,
     y: Vector | None = None,
     *,
@@ -57,11 +57,11 @@ def cross_val_score(
     pre_dispatch: int | str | None = "2*n_jobs",
     error_score: float | Literal["raise"] = np.nan,
 ) -> NDArray[np.float64]:
-    """scikit-learn's ``cross_val_score`` for an SVC, or a Pipeline that ends in one; faster.
+    """scikit-learn's ``cross_val_score`` for an SVC, SVR or Pipeline that ends in one; faster.
 
     Parameters
     ----------
-    estimator : SVC or Pipeline
+    estimator : SVC, SVR or Pipeline
         A setting that changes with the fold (``gamma="scale"``, a scaler in the pipeline,
         ``class_weight="balanced"``) is computed fold by fold, with a ``SlowFoldsWarning``.
         Anything else, subclasses too, goes to scikit-learn's own function, with the same warning.
@@ -105,7 +105,7 @@ def cross_val_score(
 
 
 def cross_val_predict(
-    estimator: SVC | Pipeline,
+    estimator: SVC | SVR | Pipeline,
     X: Matrix,
     y: Vector | None = None,
     *,
@@ -117,7 +117,7 @@ def cross_val_predict(
     pre_dispatch: int | str | None = "2*n_jobs",
     method: PredictMethod = "predict",
 ) -> NDArray[Any]:
-    """scikit-learn's ``cross_val_predict`` for an SVC, or a Pipeline that ends in one; faster.
+    """scikit-learn's ``cross_val_predict`` for an SVC, SVR or Pipeline that ends in one; faster.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ from .takeover import why_not_call, writes
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
-    from sklearn.svm import SVC
+    from sklearn.svm import SVC, SVR
 
 __all__ = ["GridSearchCV"]
 
@@ -42,7 +42,7 @@ OF_A_FIT = (
 
 
 class GridSearchCV(_GridSearchCV):
-    """scikit-learn's ``GridSearchCV`` for an SVC, or a Pipeline that ends in one; faster.
+    """scikit-learn's ``GridSearchCV`` for an SVC or SVR, or a Pipeline that ends in one; faster.
 
     All C with the same kernel are computed together, over one kernel matrix, for all folds.  The
     constructor, the attributes and the methods are scikit-learn's; the answers are its own but for
@@ -50,7 +50,7 @@ class GridSearchCV(_GridSearchCV):
 
     Parameters
     ----------
-    estimator : SVC or Pipeline
+    estimator : SVC, SVR or Pipeline
         Settings that change with the fold (``gamma="scale"``, a scaler in the pipeline,
         ``class_weight="balanced"``) are computed fold by fold, with a ``SlowFoldsWarning`` that
         names the faster alternative.  Anything else, subclasses too, goes to scikit-learn's own
@@ -96,7 +96,7 @@ multimetric_
 
     if TYPE_CHECKING:  # scikit-learn's own, which has no types
         cv_results_: dict[str, Any]
-        best_estimator_: SVC | Pipeline
+        best_estimator_: SVC | SVR | Pipeline
         best_params_: dict[str, Any]
         best_index_: int
         best_score_: float
@@ -107,7 +107,7 @@ multimetric_
 
         def __init__(
             self,
-            estimator: SVC | Pipeline,
+            estimator: SVC | SVR | Pipeline,
             param_grid: Mapping[str, Any] | Sequence[Mapping[str, Any]],
             *,
             scoring: ScorerLike | Iterable[str] | Mapping[str, ScorerLike] | None = None,
