@@ -4,7 +4,7 @@ A method never reports a decision value or a residual.  It reports, for a fold a
 coefficients and the intercept; the ledger recomputes  u = K c + b  from those, and from u the
 left-out decision values, the KKT violation and the duality gap (``certificate.py``).  Folds whose
 label was proved without a solution, and folds that removing the row does not change, are entered
-as such.
+as such.  K c may be claimed for many solutions at once; claims are checked (``claims.py``).
 
 Entries are disjoint slots of preallocated arrays, so threads may write at the same time.
 """
