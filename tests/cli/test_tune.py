@@ -282,7 +282,7 @@ def test_without_pyarrow_the_extra_is_named(
         (["--target", "y", "--method", "magik"], 1, "method='magik' is not known"),
         (["--target", "y", "--weight", "y"], 1, "is the target"),
         (["--target", "y", "--weight", "a"], 1, "missing or negative"),
-        (["--target", "a"], 1, "different real numbers"),
+        (["--target", "a", "--task", "classification"], 1, "different real numbers"),
         (["--target", "y", "--approx", "fourier"], 2, "'fourier'"),
     ],
 )
@@ -305,7 +305,7 @@ def test_targets_with_one_class_or_one_a_row(
     path = write_csv(tmp_path / "t.csv", {"a": range(40), "y": ["x"] * 40, "n": range(40)})
     assert run("tune", path, "--target", "y") == 1
     assert "one class only, 'x'" in capsys.readouterr().err
-    assert run("tune", path, "--target", "n") == 1
+    assert run("tune", path, "--target", "n", "--task", "classification") == 1
     assert "40 different values in 40 rows" in capsys.readouterr().err
 
 

@@ -140,12 +140,6 @@ def test_pinball_loss() -> None:
     assert max(kkt, gap) <= 1e-10
 
 
-def test_two_knots_are_refused() -> None:
-    loss = PiecewiseLinear(np.zeros((2, 2)), np.tile([-1.0, 0.0, 1.0], (2, 1)))
-    with pytest.raises(NotImplementedError, match="one knot"):
-        solve(np.eye(2), loss, np.ones(2))
-
-
 class TestInterceptRule:
     """The optimal intercepts form an interval; the rule is its midpoint."""
 

@@ -434,7 +434,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"class_weight": {7: 1.0}}, "label 7"),
     ({"method": "magik"}, "method"),
     ({"loss": "logistic"}, "does not support"),
-    ({"method": "consolidated", "cv": 3}, "does not support these folds"),
+    ({"method": "loo_stopping", "cv": 3}, "does not support these folds"),
     ({"tol": -1.0}, "tol"),
     ({"probability": "yes"}, "probability"),
     ({"n_jobs": 0}, "n_jobs"),

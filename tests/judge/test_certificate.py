@@ -326,7 +326,8 @@ def test_lines_equal_their_twins(kind: str, fit_intercept: bool) -> None:
         box = C[k] * weight
         if own[k] >= 0:
             box[own[k]] = 0.0
-        levels, near = loss.coefficient_levels(box), judge._closeness(box)
+        levels = loss.coefficient_levels(box)
+        near = judge.scale.closeness(levels)
         one = h[k], coef[k], b[k]
         if fit_intercept:
             expected = canonical_intercept(h[k], coef[k], levels, loss, box > 0, near)

@@ -22,8 +22,8 @@ from ..storage.run_folder import RunFolder, describe
 from ..storage.table import Table
 from ..storage.table_model import TableModel
 from . import results
+from .loading import Loaded, gammas_of, load, scaling_text
 from .settings import TuneSettings
-from .tune import Loaded, gammas_of, load, scaling_text
 
 __all__ = ["tune_numbers"]
 

@@ -119,7 +119,7 @@ def cross_validate(
     loss : str
         Of classes: "hinge", "squared_hinge", "logistic" and "squared" are max(0, 1 - y u), its
         square, log(1 + exp(-y u)) and 1/2 (y - u)^2.  Of numbers: "epsilon_insensitive" is
-        max(0, |y - u| - epsilon) (support vector regression), "pinball" is
+        ``max(0, |y - u| - epsilon)`` (support vector regression), "pinball" is
         max(tau (y - u), (1 - tau) (u - y)) with tau = ``quantile`` (kernel quantile regression),
         and "least_squares" 1/2 (y - u)^2 (kernel ridge regression).  Which of them a method has:
         ``exactcv.methods()``.

@@ -69,6 +69,7 @@ class LeaveOneOut:
         What rows at a knot need is worked out again only where they differ from the last point's.
         """
         inverse, events = Inverse(self.problem), 0
+        self.ledger.how[ls] = 0
         for place in places(ls, points):
             l, full = place.l, self._solution(place.l, place.point)
             leaves = self._leaves(full)

@@ -36,7 +36,7 @@ __all__ = ["SmoothSVR"]
 class SmoothSVR(TypedRegressor, RegressorMixin, BaseEstimator):
     """Smooth support vector regression: squared epsilon-insensitive loss, everything penalised.
 
-    With ``kernel="linear"``
+    With ``kernel="linear"`` ::
 
         min over w, b   1/2 (||w||^2 + b^2) + C/2 sum_i s_i (|y_i - w'x_i - b| - epsilon)_+^2,
 

@@ -46,7 +46,7 @@ Result = TypeVar("Result")
 # Rounds after which a column gets more rows, and after which it is given up.
 MANY_ROUNDS, MOST_ROUNDS = 10, 30
 # The same where its small problem has all rows: the rounds then differ by rounding alone.
-ROUNDS_OF_ALL = 6
+ROUNDS_OF_ALL = 3
 # The next guess is expected to be this much nearer than the last step was long.
 CONTRACTION = 0.5
 # The grid is solved in waves: every eighth point, then every fourth, and so on.
@@ -123,6 +123,7 @@ class _State:
     error: float | None
     target: int  # rows to collect
     rounds: int = 0
+    rounds_of_all: int = 0
     best: float = np.inf
     best_theta: FloatArray | None = None
 
@@ -291,8 +292,9 @@ class Solver:
                 1.0, abs(theta[-1])
             )
             good = same and kkt <= goal and gap <= goal * primal
-            whole = bool(np.isinf(plan.width[p]).all())
-            if good or state.rounds >= (ROUNDS_OF_ALL if whole else MOST_ROUNDS):
+            state.rounds_of_all += bool(np.isinf(plan.width[p]).all())
+            given_up = state.rounds >= MOST_ROUNDS or state.rounds_of_all >= ROUNDS_OF_ALL
+            if good or given_up:
                 full = np.abs(reply.coef) >= problem.box * (1.0 - tolerances.AT_BOUND)
                 low = int(sums.low[p] + np.count_nonzero(full))
                 solved = Solved(
