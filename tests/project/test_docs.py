@@ -79,4 +79,4 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     reference = (tmp_path / "html" / "api.html").read_text(encoding="utf-8")
-    assert "Exact cross-validation of a kernel SVM over a whole" in reference
+    assert "Exact cross-validation of a kernel machine over a whole" in reference
