@@ -178,7 +178,9 @@ def test_objective_and_values_equal_interior_points(name: str, fit_intercept: bo
             if fit_intercept:  # interior points pick another intercept where several are optimal
                 f, theirs = f - f.mean(), values - values.mean()
             # What their gap leaves open: ||f - f*|| <= sqrt(2 gap), and k(x, x) = 1.
-            np.testing.assert_allclose(f, theirs, atol=1e-5 + 2.0 * np.sqrt(2.0 * max(high - low, 0.0)))
+            np.testing.assert_allclose(
+                f, theirs, atol=1e-5 + 2.0 * np.sqrt(2.0 * max(high - low, 0.0))
+            )
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 5.0, 40.0])

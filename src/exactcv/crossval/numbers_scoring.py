@@ -49,7 +49,7 @@ class NumbersScorer:
     Examples
     --------
     >>> y = np.array([1.0, 2.0, 3.0])
-    >>> NumbersScorer.of(None).score(y, y), NumbersScorer.of("max_error").score(y, y + 1)
+    >>> NumbersScorer.of(None).score(y, y), NumbersScorer.of("neg_max_error").score(y, y + 1)
     (1.0, -1.0)
     """
 
