@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..judge.certificate import Certificate
 from ..report.words import paragraph
+from ..runtime.frozen import freeze
 from ..types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -88,10 +89,7 @@ class NestedResult:
     timings: dict[str, float]
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
+        freeze(self)
 
     def __repr__(self) -> str:
         low, high = self.interval

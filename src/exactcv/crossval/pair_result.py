@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..exceptions import InputError, InputIndexError
 from ..judge.certificate import Certificate
 from ..report.words import paragraph
+from ..runtime.frozen import freeze
 from ..types import FloatArray
 
 __all__ = ["PairResult"]
@@ -73,10 +74,7 @@ class PairResult:
     timings: dict[str, float]
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
+        freeze(self)
 
     def __repr__(self) -> str:
         low, high = self.interval[self.best]

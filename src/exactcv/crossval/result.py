@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from ..problem.intervals import wilson
 from ..problem.targets import Target
 from ..report.overview import Overview
 from ..report.presentation import Presented
+from ..runtime.frozen import freeze
 from ..types import (
     Approx,
     BoolArray,
@@ -158,10 +159,7 @@ class CVResult(Presented):
     grown: str = ""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
+        freeze(self)
 
     def __repr__(self) -> str:
         exact = "exact" if self.certificate.exact else "NOT exact"

@@ -26,7 +26,7 @@ from .merged import Merged
 from .path import Point, Tracker, states_of
 from .table import Inverse, Table
 
-__all__ = ["BLOCK", "FoldSolver", "Leaves", "Place"]
+__all__ = ["BLOCK", "FoldSolver", "Leaves", "Place", "blocks"]
 
 # Folds handed to the compiled loop at a time.
 BLOCK = 256

@@ -27,6 +27,7 @@ from ..problem.problem import Task
 from ..types import BoolArray, FloatArray, IntArray
 from .blocks import solve_fold
 from .bounds import Span
+from .fold_solver import blocks
 from .full_solution import FullSolution
 from .leave_one_out import LeaveOneOut
 from .merged import Merged
@@ -247,8 +248,8 @@ class _GridPoint:
         if not len(pairs):
             return
         for table, mine in self.two.tables(full, pairs, self.single, gone):
-            for first in range(0, len(mine), BLOCK):
-                some = mine[first : first + BLOCK]
+            for which in blocks(len(mine), BLOCK):
+                some = mine[which]
                 found = table.leave_out(some, self.two.cancel)
                 unsure = some[self._proved(found) & found.done]
                 if len(unsure):

@@ -24,6 +24,7 @@ from ..exceptions import NotExactWarning
 from ..problem.differentiable import DifferentiableLoss, SquaredLoss
 from ..problem.losses import PiecewiseLinear
 from ..problem.problem import Problem
+from ..runtime.frozen import freeze
 from ..types import BoolArray, FloatArray, IntArray
 from .differentiable import DifferentiableJudge
 from .piecewise_linear import PiecewiseLinearJudge
@@ -75,8 +76,7 @@ class Certificate:
     not_converged: int = 0
 
     def __post_init__(self) -> None:
-        for figures in (self.kkt, self.gap):
-            figures.flags.writeable = False
+        freeze(self)
 
     @property
     def short(self) -> BoolArray:
