@@ -6,7 +6,7 @@ BUILD := build
 LOWEST :=
 PYTEST = $(BIN)/python -m pytest -n 2
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
-SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name meson.build)
+SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.css' -o -name meson.build)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-exactness test-matrix campaign check format docs bench clean

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -109,11 +107,14 @@ def test_every_part_is_there(page: str, runs: list[exactcv.CVResult]) -> None:
     ):
         assert figure in read.text["b"]
     low, high = best.interval[k]
-    assert f"left-out error, 95% interval {low:.4f} to {high:.4f}" in read.text["span"]
+    assert f"95% interval {low:.4f} to {high:.4f}" in read.text["small"]
+    shares = [np.mean(best.wrong[k][y == sign]) for sign in (-1, 1)]
+    for name, share in zip(("specificity", "sensitivity"), shares, strict=True):
+        assert name in read.text["span"] and f"{1 - share:.1%}" in read.text["b"]
     # Six points, the chosen one and that of the 1-SE rule; eighteen cells and two frames.
     assert read.count("circle", "dot") == 6
     assert read.count("circle", "best") == read.count("circle", "one-se") == 1
-    assert read.count("rect", "ring") == 2
+    assert read.count("rect", "ring") == read.count("rect", "ring-under") == 2
 
 
 def test_the_confusion_matrix_counts(page: str, runs: list[exactcv.CVResult]) -> None:
@@ -130,7 +131,8 @@ def test_the_most_suspicious_row_comes_first(page: str, runs: list[exactcv.CVRes
     worst = int(np.argmin(margin))
     first = page[page.index("Most suspicious rows") :]
     assert first.index(f"row &lt;{worst}&gt;") < first.index("</tr>", first.index("<tbody>"))
-    assert f"{1 - margin[worst]:.4f}" in first
+    assert f"{margin[worst]:.4f}" in first
+    assert f">{sum(int(run.wrong[:, worst].sum()) for run in runs)}</td>" in first
 
 
 def test_what_the_user_gives_is_escaped(page: str) -> None:
@@ -163,7 +165,7 @@ def test_labels_only(tmp_path: Path) -> None:
     read = Reader(path.read_text(encoding="utf-8"))
     assert read.count("svg") == 1
     assert "Only the labels were computed" in read.words
-    assert "their loss was not computed" in read.words
+    assert "their margins were not computed" in read.words
 
 
 def test_warnings_are_shown() -> None:
@@ -232,63 +234,3 @@ def test_the_code_gives_the_same_result(runs: list[exactcv.CVResult]) -> None:
 def test_row_names_must_fit(runs: list[exactcv.CVResult], tmp_path: Path) -> None:
     with pytest.raises(exactcv.InputError, match="3 entries for 60 rows"):
         exactcv.write_html(runs[0], tmp_path / "report.html", row_names=["a", "b", "c"])
-
-
-# ---- in a browser --------------------------------------------------------------------------------
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-sync",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--enable-logging=stderr",
-    "--dump-dom",
-]
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-
-
-def browse(path: Path, *flags: str) -> tuple[str, list[str]]:
-    """The page as the browser has it, and what it wrote to the console."""
-    assert CHROMIUM is not None
-    profile = f"--user-data-dir={path.parent / 'profile'}"
-    done = subprocess.run(
-        [CHROMIUM, *FLAGS, *flags, profile, path.as_uri()],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-
-
-@needs_chromium
-def test_a_browser_shows_it_without_complaint(page: str, tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    path.write_text(page, encoding="utf-8")
-    shown, console = browse(path)
-    assert console == []
-    assert html.unescape(page).count("Most suspicious rows") == 1
-    assert Reader(shown).text["b"] == Reader(page).text["b"]
-    # The net catches something: a page with an error does write to the console.
-    path.write_text("<script>nonsense()</script>", encoding="utf-8")
-    assert browse(path)[1] != []
-
-
-@needs_chromium
-@pytest.mark.parametrize("width", [340, 1200])
-def test_it_fits_the_width_of_a_phone(page: str, tmp_path: Path, width: int) -> None:
-    """In a frame of that width, nothing sticks out to the right."""
-    probe = (
-        "<iframe id=f width={width} height=900 style='border:0' srcdoc=\"{page}\"></iframe>"
-        "<script>f.onload = () => {{ const e = f.contentDocument.documentElement;"
-        " document.title = e.scrollWidth + ' of ' + e.clientWidth; }}</script>"
-    )
-    path = tmp_path / "probe.html"
-    path.write_text(probe.format(width=width, page=html.escape(page)), encoding="utf-8")
-    shown, _ = browse(path, "--virtual-time-budget=2000")
-    found = re.search(r"<title>(\d+) of (\d+)</title>", shown)
-    assert found is not None
-    needed, given = map(int, found.groups())
-    assert needed <= given <= width

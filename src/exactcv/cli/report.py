@@ -43,6 +43,7 @@ def report(folder: Path, out: Path | None = None) -> Path:
             facts=facts,
             row_names=_row_names(folder / "predictions.csv", it.n_rows),
             code=code,
+            nested=page.get("nested"),
         )
     )
     path = folder / "report.html" if out is None else out

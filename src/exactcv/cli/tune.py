@@ -100,6 +100,7 @@ def tune(
             "title": f"{file.name}: {loaded.preparation.target}",
             "facts": facts,
             "code": _code(file, asked if settings.approx is None else settings),
+            "nested": None if nested is None else _nested_record(nested),
         }
         written = _write(out, model, loaded, values, page, settings.escape, say)
         timings = {

@@ -82,7 +82,13 @@ def _left_out(result: CVResult, l: int) -> LeftOutRows:
     if result.pair_decision is not None:
         decision = result.pair_decision[l]
         predicted[np.abs(decision) <= TIE] = -1
-    return LeftOutRows(row=result.test_row, truth=truth, predicted=predicted, decision=decision)
+    return LeftOutRows(
+        row=result.test_row,
+        truth=truth,
+        predicted=predicted,
+        decision=decision,
+        wrong_at=result.pair_wrong.sum(axis=0),
+    )
 
 
 def of_tuned(

@@ -417,15 +417,18 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
                     values, left_out.codes, len(self.classes_), left_out.weight
                 )
                 warn_if_flat(self._sigmoids, self.classes_)
-        rows = tuning.folds.pair_rows
+        rows, k = tuning.folds.pair_rows, len(self.classes_)
+        truth = tuning.codes[rows]
         self._shown = of_tuned(
             tuning,
             tuned,
             left_out=LeftOutRows(
                 row=keep[rows],
-                truth=tuning.codes[rows],
+                truth=truth,
                 predicted=tuned.chosen.labels[tuned.point].astype(np.intp),
-                decision=None if values is None else shaped(values, len(self.classes_), "ovr"),
+                decision=None if values is None else shaped(values, k, "ovr"),
+                wrong_at=(tuned.stacked("labels") != truth).sum(axis=0),
+                probability=probabilities(values, self._sigmoids, k) if self.probability else None,
             ),
             corrected=self._correction if isinstance(self._correction, Corrected) else None,
             n_rows=X.shape[0],

@@ -42,12 +42,18 @@ class LeftOutRows:
         Indices into the classes; predicted is -1 where a value of zero predicts neither class.
     decision : (T,) or (T, k) or None
         Decision values: of two classes one, positive for the second; of k classes one each.
+    wrong_at : (T,) int or None
+        At how many points of the whole grid the pair is wrong.
+    probability : (T, k) or None
+        Of the classes, if probabilities were asked for.
     """
 
     row: IntArray
     truth: IntArray
     predicted: IntArray
     decision: FloatArray | None = None
+    wrong_at: IntArray | None = None
+    probability: FloatArray | None = None
 
     def margin(self) -> FloatArray | None:
         """How far each pair is on the right side: negative means wrong."""
@@ -174,6 +180,27 @@ class Overview:
         return len(self.left_out.row)
 
     @property
+    def judged(self) -> FloatArray:
+        """What the points of the grid were chosen by, (G, L): the score, else the error."""
+        return self.error if self.score is None else self.score
+
+    @property
+    def judged_by(self) -> str:
+        """Its name."""
+        if self.score is not None:
+            return self.scoring or "score"
+        return "left-out error" if self.numbers is None else "left-out loss"
+
+    @property
+    def baseline(self) -> float | None:
+        """The same for predictions that tell nothing: always the commonest class."""
+        if self.numbers is not None or np.count_nonzero(self.class_shares) < 2:
+            return None
+        if self.score is not None:
+            return self.chance
+        return 1.0 - (float(self.class_shares.max()) if self.chance is None else self.chance)
+
+    @property
     def interval(self) -> tuple[FloatArray, FloatArray]:
         """The 95 percent interval of the error, low and high, each (G, L).
 
@@ -238,6 +265,7 @@ def beside(parts: Sequence[Overview], g: int) -> Overview:
         best=(g, parts[g].best[1]),
         one_se=_moved(parts[g].one_se, g),
         corrected=None,  # those of the parts know nothing of the choice among parts
+        left_out=replace(parts[g].left_out, wrong_at=_wrong_at(parts)),
         chosen=(g, parts[g].chosen[1]),
         settled={name: sum(part.settled[name] for part in parts) for name in first.settled},
         exact=all(part.exact for part in parts),
@@ -246,6 +274,11 @@ def beside(parts: Sequence[Overview], g: int) -> Overview:
         timings={name: sum(part.timings[name] for part in parts) for name in first.timings},
         **stacked,
     )
+
+
+def _wrong_at(parts: Sequence[Overview]) -> IntArray | None:
+    counts = [part.left_out.wrong_at for part in parts]
+    return None if any(c is None for c in counts) else np.sum(counts, axis=0)
 
 
 def _moved(point: tuple[int, int] | None, g: int) -> tuple[int, int] | None:

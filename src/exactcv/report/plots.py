@@ -32,14 +32,15 @@ __all__ = [
 
 
 class ErrorCurveDisplay(Display):
-    """The left-out error along the grid, with one standard error either side.
+    """What the grid was judged by along C: the left-out error with its standard error, or a score.
 
     Parameters
     ----------
     lambdas, Cs, error, se : (L,)
-        ``se`` may be NaN: then there is no band.
+        ``error`` holds the score where that was asked for; ``se`` may be NaN: then there is no
+        band.
     best, one_se : int
-        The least error, and the smallest C within one standard error of it.  None if it belongs
+        The best point, and the smallest C within one standard error of it.  None if it belongs
         to another curve.
     label : str
 
@@ -56,7 +57,7 @@ class ErrorCurveDisplay(Display):
     >>> X, y = exactcv.datasets.make_mixture(40, 4, random_state=0)
     >>> display = exactcv.ErrorCurveDisplay.from_result(exactcv.cross_validate(X, y, lambdas=9))
     >>> display.ax_.get_xlabel()
-    'lambda'
+    'C'
     """
 
     def __init__(
@@ -80,23 +81,23 @@ class ErrorCurveDisplay(Display):
         return cls(
             lambdas=it.lambdas,
             Cs=it.Cs,
-            error=it.error[g],
-            se=it.se[g],
+            error=it.judged[g],
+            se=it.se[g] if it.score is None else np.full(len(it.Cs), np.nan),
             best=it.best[1],
             one_se=it.one_se[1] if it.one_se is not None and it.one_se[0] == g else None,
-            label=("left-out error" if it.numbers is None else "left-out loss") + several,
+            label=it.judged_by + several,
         )
 
     def plot(
-        self, ax: Axes | None = None, *, against: HorizontalAxis = "lambda", **line_options: Any
+        self, ax: Axes | None = None, *, against: HorizontalAxis = "C", **line_options: Any
     ) -> Self:
         """Draw the curve.
 
         Parameters
         ----------
         ax : Axes, optional
-        against : {"lambda", "C"}
-            The horizontal axis.
+        against : {"C", "lambda"}
+            The horizontal axis.  Either way C grows to the right, so that lambda falls.
         **line_options :
             For the curve, as in ``Axes.plot``.
         """
@@ -115,9 +116,13 @@ class ErrorCurveDisplay(Display):
                 x[order], low[order], high[order], alpha=0.25, linewidth=0,
                 color=self.line_.get_color(), label="one standard error",
             )  # fmt: skip
-        self.best_ = self._mark(x, self.best, "o", "least error")
+        name = self.label.partition(",")[0]
+        least = name.startswith("left-out")
+        self.best_ = self._mark(x, self.best, "o", name.replace("left-out", "least") if least else "best")
         self.one_se_ = self._mark(x, self.one_se, "s", "1-SE rule")
-        ax.set(xscale="log", xlabel=against, ylabel=self.label.partition(",")[0])
+        ax.set(xscale="log", xlabel=against, ylabel=name)
+        if against == "lambda" and not ax.xaxis_inverted():
+            ax.invert_xaxis()
         ax.legend()
         return self
 
@@ -169,12 +174,9 @@ class HeatMapDisplay(Display):
                 "a heat map needs at least two values of gamma and two of C: give SVCCV a list "
                 "of gammas, or from_result a list of results"
             )
-        values, quantity = it.error, "left-out error"
-        if it.score is not None:
-            values, quantity = it.score, it.scoring or "score"
         return cls(
-            gammas=it.gammas, Cs=it.Cs, values=values,
-            best=it.best, one_se=it.one_se, quantity=quantity,
+            gammas=it.gammas, Cs=it.Cs, values=it.judged,
+            best=it.best, one_se=it.one_se, quantity=it.judged_by,
         )  # fmt: skip
 
     def plot(self, ax: Axes | None = None, *, colorbar: bool = True, **mesh_options: Any) -> Self:
@@ -182,10 +184,9 @@ class HeatMapDisplay(Display):
         ax = self._place(ax)
         rows, columns = np.argsort(self.gammas), np.argsort(self.Cs)
         x, y = cell_edges(self.Cs[columns]), cell_edges(self.gammas[rows])
-        # Good is dark in either case.
-        options: dict[str, Any] = {
-            "cmap": "viridis" if self.quantity == "left-out error" else "viridis_r"
-        }
+        # Good is bright in either case.
+        least_is_best = self.quantity.startswith("left-out")
+        options: dict[str, Any] = {"cmap": "viridis_r" if least_is_best else "viridis"}
         values = self.values[np.ix_(rows, columns)]
         self.image_ = ax.pcolormesh(x, y, values, **(options | mesh_options))
         self.colorbar_ = self.figure_.colorbar(self.image_, ax=ax) if colorbar else None

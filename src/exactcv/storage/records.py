@@ -130,7 +130,7 @@ def overview_tree(it: Overview) -> dict[str, Any]:
 def overview_in(tree: dict[str, Any]) -> Overview:
     """The overview that ``overview_tree`` wrote."""
     tree = dict(tree)
-    tree["left_out"] = LeftOutRows(**tree["left_out"])
+    tree["left_out"] = LeftOutRows(**tree["left_out"])  # those of earlier versions know less
     tree["classes"] = labels_in(tree["classes"])
     if "numbers" in tree:
         tree["numbers"] = LeftOutNumbers(**tree["numbers"])

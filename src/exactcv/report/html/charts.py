@@ -5,49 +5,67 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ...problem.intervals import wilson
 from ...types import FloatArray
 from ..overview import Overview
 from ..plots import cell_edges, roc_curves
-from .frame import HEIGHT, Frame, linear, logarithmic, number
+from .frame import HEIGHT, Frame, Scale, linear, logarithmic, number
 from .markup import Markup, tag
 
-__all__ = ["error_curve", "heat_map", "histogram", "legend", "roc"]
+__all__ = ["calibration", "ends", "error_curve", "heat_map", "histogram", "legend", "roc"]
 
 MOST_POINTS = 400  # of a curve
 N_BINS = 30
 
-# From good (dark) to bad (light): perceptually even, readable on either background.
+# From bad (dark) to good (bright): perceptually even, readable on either background.
 RAMP = ((48, 18, 92), (59, 82, 139), (33, 145, 140), (94, 201, 98), (253, 231, 37))
 
 
 def error_curve(it: Overview) -> Markup:
-    """The error over lambda at the best gamma, with its standard error and the chosen points."""
+    """What the grid was judged by, along C at the best gamma, and the chosen points."""
     g = it.best[0]
-    order = np.argsort(it.lambdas, kind="stable")
-    x, error, se = it.lambdas[order], it.error[g, order], it.se[g, order]
-    low, high = np.clip([error - np.nan_to_num(se), error + np.nan_to_num(se)], 0.0, 1.0)
-    top = max(float(high.max()), 0.02)
-    frame = Frame(logarithmic(float(x[0]), float(x[-1])), linear(0.0, min(1.0, top * 1.05)))
-    band = frame.points(np.append(x, x[::-1]), np.append(high, low[::-1]))
+    order = np.argsort(it.Cs, kind="stable")
+    x, value, se = it.Cs[order], it.judged[g, order], it.se[g, order]
+    if it.score is not None:
+        se = np.full_like(se, np.nan)  # that of the error
+    frame = Frame(logarithmic(float(x[0]), float(x[-1])), _height(it, value, se))
     marks = [
-        tag("polygon", points=band, cls="band") if np.isfinite(se).any() else None,
-        tag("polyline", points=frame.points(x, error), cls="curve"),
+        _band(frame, x, value, se),
+        tag("polyline", points=frame.points(x, value), cls="curve"),
         [
-            _spot(frame, a, b, _told(a, b, s), "dot", 2.0)
-            for a, b, s in zip(x, error, se, strict=True)
+            _spot(frame, c, v, _told(it, c, v, s), "dot", 2.0)
+            for c, v, s in zip(x, value, se, strict=True)
         ],
         _named(frame, it, it.one_se, "one-se"),
         _named(frame, it, it.best, "best"),
     ]
-    what = "left-out error" if it.numbers is None else "left-out loss"
-    return frame.chart(f"{what} over lambda".capitalize(), "lambda", what, *marks)
+    return frame.chart(f"{it.judged_by} over C".capitalize(), "C", it.judged_by, *marks)
 
 
-def _told(x: float, error: float, se: float) -> str:
-    return f"lambda {x:.4g}: error {error:.4f}" + (
-        "" if np.isnan(se) else f", standard error {se:.4f}"
-    )
+def _height(it: Overview, value: FloatArray, se: FloatArray) -> Scale:
+    """Errors begin at 0; scores have no such end."""
+    if it.score is None:
+        top = max(float(np.nanmax(value + np.nan_to_num(se))), 0.02)
+        return linear(0.0, min(1.0, top * 1.05) if it.numbers is None else top * 1.05)
+    low, high = float(np.nanmin(value)), float(np.nanmax(value))
+    pad = 0.05 * (high - low)
+    return linear(low - pad, high + pad)
+
+
+def _band(frame: Frame, x: FloatArray, value: FloatArray, se: FloatArray) -> Markup | None:
+    if not np.isfinite(se).any():
+        return None
+    half = np.nan_to_num(se)
+    low, high = np.clip([value - half, value + half], frame.y.low, frame.y.high)
+    around = frame.points(np.append(x, x[::-1]), np.append(high, low[::-1]))
+    return tag("polygon", points=around, cls="band")
+
+
+def _told(it: Overview, C: float, value: float, se: float) -> str:
+    doubt = "" if np.isnan(se) else f", standard error {se:.4f}"
+    return f"C {C:.4g}: {it.judged_by} {value:.4f}{doubt}"
 
 
 def _spot(frame: Frame, x: float, y: float, told: str, cls: str, r: float) -> Markup:
@@ -59,35 +77,40 @@ def _spot(frame: Frame, x: float, y: float, told: str, cls: str, r: float) -> Ma
 def _named(frame: Frame, it: Overview, point: tuple[int, int] | None, cls: str) -> Markup | None:
     if point is None or point[0] != it.best[0]:
         return None
-    x, y = float(it.lambdas[point[1]]), float(it.error[point])
-    return _spot(frame, x, y, _told(x, y, float(it.se[point])), cls, 5.0)
+    x, y = float(it.Cs[point[1]]), float(it.judged[point])
+    return _spot(frame, x, y, _told(it, x, y, np.nan), cls, 5.0)
 
 
 def heat_map(it: Overview) -> Markup:
-    """The error (or the score) over C and gamma; good is dark."""
-    values = it.error if it.score is None else -it.score
-    name = "left-out error" if it.score is None else str(it.scoring)
+    """What the grid was judged by, over C and gamma; good is bright."""
+    values, name = it.judged, it.judged_by
+    worst, best = ends(it)
     rows, columns = np.argsort(it.gammas), np.argsort(it.Cs)
     x, y = cell_edges(it.Cs[columns]), cell_edges(it.gammas[rows])
     frame = Frame(logarithmic(float(x[0]), float(x[-1])), logarithmic(float(y[0]), float(y[-1])))
-    least, most = float(np.nanmin(values)), float(np.nanmax(values))
     cells = []
     for i, g in enumerate(rows):
         for j, l in enumerate(columns):
-            shown = it.error[g, l] if it.score is None else it.score[g, l]
-            told = f"C {it.Cs[l]:.4g}, gamma {it.gammas[g]:.4g}: {name} {shown:.4f}"
-            share = (float(values[g, l]) - least) / ((most - least) or 1.0)
+            told = f"C {it.Cs[l]:.4g}, gamma {it.gammas[g]:.4g}: {name} {values[g, l]:.4f}"
+            share = (float(values[g, l]) - worst) / ((best - worst) or 1.0)
             box = _box(frame, x[j], x[j + 1], y[i], y[i + 1])
             cells.append(tag("rect", tag("title", told), fill=ramp(share), **box))
     marks = []
-    for point, cls in ((it.one_se, "ring one-se"), (it.best, "ring best")):
+    for point, cls in ((it.one_se, "one-se"), (it.best, "best")):
         if point is None:
             continue
         i, j = list(rows).index(point[0]), list(columns).index(point[1])
-        marks.append(tag("rect", cls=cls, **_box(frame, x[j], x[j + 1], y[i], y[i + 1])))
+        box = _box(frame, x[j], x[j + 1], y[i], y[i + 1])
+        marks += [tag("rect", cls="ring-under", **box), tag("rect", cls=f"ring {cls}", **box)]
     return frame.chart(
         f"{name} over C and gamma", "C", "gamma", tag("g", cells, cls="cells"), *marks
     )
+
+
+def ends(it: Overview) -> tuple[float, float]:
+    """The worst and the best value of the whole grid."""
+    least, most = float(np.nanmin(it.judged)), float(np.nanmax(it.judged))
+    return (most, least) if it.score is None else (least, most)
 
 
 def _box(frame: Frame, x0: float, x1: float, y0: float, y1: float) -> dict[str, float]:
@@ -96,7 +119,7 @@ def _box(frame: Frame, x0: float, x1: float, y0: float, y1: float) -> dict[str, 
 
 
 def ramp(share: float) -> str:
-    """The colour of a value between the best (0) and the worst (1).
+    """The colour of a value between the worst (0) and the best (1).
 
     Examples
     --------
@@ -151,6 +174,24 @@ def roc(it: Overview) -> Markup:
         marks.append(tag("polyline", told, points=points, cls=cls))
     return frame.chart(
         "ROC curve of the left-out values", "false positive rate", "true positive rate", *marks
+    )
+
+
+def calibration(stated: FloatArray, happened: NDArray[np.bool_]) -> Markup:
+    """How often what was given a probability happened, in tenths of the probability."""
+    frame = Frame(linear(0.0, 1.0), linear(0.0, 1.0))
+    marks: list[Any] = [tag("polyline", points=frame.points([0, 1], [0, 1]), cls="chance")]
+    tenth = np.minimum((stated * 10).astype(int), 9)
+    for k in np.unique(tenth):
+        here = tenth == k
+        n, mean, share = int(here.sum()), float(stated[here].mean()), float(happened[here].mean())
+        low, high = (float(end) for end in wilson(share, n))
+        (x, bottom), (_, top) = frame.at(mean, low), frame.at(mean, high)
+        told = f"{n} rows with about {mean:.0%}: {share:.0%} (95% interval {low:.0%} to {high:.0%})"
+        marks.append(tag("line", cls="whisker", x1=x, x2=x, y1=bottom, y2=top))
+        marks.append(_spot(frame, mean, share, told, "dot", 4.0))
+    return frame.chart(
+        "stated probability and observed share", "stated probability", "observed share", *marks
     )
 
 

@@ -22,14 +22,12 @@ from ...types import FilePath
 from .. import words as report
 from ..methods_text import methods_text
 from ..overview import Overview, Source, overview
-from ..plots import roc_curves
-from . import charts, number_charts
+from . import charts, left_out
 from .markup import Markup, tag
+from .pieces import card, table
+from .tiles import tiles
 
 __all__ = ["Page", "render", "write_html"]
-
-MOST_SUSPICIOUS = 20
-MOST_CLASSES = 20  # in the confusion matrix
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +44,8 @@ class Page:
         How the rows are called; their numbers, from 0, if not given.
     code : str or None
         Code that gives the same result; worked out from the overview if not given.
+    nested : mapping or None
+        The error after tuning by a nested cross-validation: ``error`` and ``interval``.
     """
 
     overview: Overview
@@ -53,6 +53,11 @@ class Page:
     facts: Mapping[str, Any] = field(default_factory=dict)
     row_names: Sequence[Any] | None = None
     code: str | None = None
+    nested: Mapping[str, Any] | None = None
+
+    def row_name(self, row: int) -> Any:
+        """What the reader knows a row by."""
+        return row if self.row_names is None else self.row_names[row]
 
 
 def write_html(
@@ -107,10 +112,10 @@ def render(page: Page) -> str:
         "main",
         tag("h1", page.title),
         tag("p", report.heading(it), ".", cls="soft"),
-        _figures(it),
+        tiles(it, page.nested),
         [tag("p", tag("b", "Note: "), r.text, cls="warning") for r in report.remarks(it)],
-        tag("div", _curve(it), _map(it), *_of_left_out(it), _certificate(it), cls="grid-2"),
-        _far_off(page) if it.numbers is not None else _suspicious(page),
+        tag("div", _curve(it), _map(it), *left_out.cards(it), _certificate(it), cls="grid-2"),
+        left_out.single_rows(it, page.row_name),
         _how(page),
         _for_a_paper(it),
         _reproduce(page),
@@ -122,179 +127,31 @@ def render(page: Page) -> str:
 # ---- parts ---------------------------------------------------------------------------------------
 
 
-def _of_left_out(it: Overview) -> list[Markup | None]:
-    """What became of the left-out rows."""
-    if it.numbers is None:
-        return [_values(it), _roc(it), _confusion(it)]
-    return [
-        _card("Left-out predictions", number_charts.predicted(it.numbers)),
-        _card("Left-out residuals", number_charts.residuals(it.numbers)),
-    ]
-
-
-def _far_off(page: Page, most: int = 15) -> Markup:
-    """The rows with the largest left-out residuals."""
-    it = page.overview
-    assert it.numbers is not None
-    order = np.argsort(-np.abs(it.numbers.residual), kind="stable")[:most]
-    rows = [
-        (
-            _row_name(page, int(it.left_out.row[t])),
-            f"observed {it.numbers.truth[t]:.6g}, predicted {it.numbers.predicted[t]:.6g}, "
-            f"residual {it.numbers.residual[t]:.6g}",
-        )
-        for t in order
-    ]
-    return _card("Rows that are far off", _table(rows), cls="card wide")
-
-
-def _figures(it: Overview) -> Markup:
-    """The numbers that matter most."""
-    g, l = it.chosen
-    if it.numbers is not None:
-        return _figures_of_numbers(it)
-    doubt = "short" if report.no_better_than_chance(it) else ""
-    of_error = f"left-out error, {report.interval(it, it.chosen)}"
-    shown = [("" if it.score is not None else doubt, f"{it.error[g, l]:.4f}", of_error)]
-    if it.score is not None:
-        shown.insert(0, (doubt, f"{it.score[g, l]:.4f}", str(it.scoring)))
-    if it.corrected is not None:
-        value, low, high = it.corrected
-        what = "error" if it.score is None else it.scoring
-        of_it = f"{what} after tuning (corrected for the choice), 95% {low:.4f} to {high:.4f}"
-        shown.append(("", f"{value:.4f}", of_it))
-    shown.append(("", f"{it.n_errors[g, l]} of {it.n_tested}", "left-out rows wrong"))
-    shown.append(("", f"{it.Cs[l]:.4g}", "C"))
-    shown.append(("", f"{it.lambdas[l]:.4g}", "lambda"))
-    if not np.isnan(it.gammas[g]):
-        shown.append(("", f"{it.gammas[g]:.4g}", "gamma"))
-    areas = _areas(it)
-    if len(areas) == 1:
-        shown.append(("", f"{areas[0]:.4f}", "left-out AUC"))
-    shown.append(("exact", "exact", "certificate") if it.exact else ("short", "NOT exact", ""))
-    cells = [
-        tag("div", tag("b", v), tag("span", n), cls=f"figure {c}".strip()) for c, v, n in shown
-    ]
-    return tag("div", cells, cls="figures")
-
-
-def _figures_of_numbers(it: Overview) -> Markup:
-    g, l = it.chosen
-    assert it.numbers is not None
-    doubt = "short" if it.numbers.r2 <= 0.0 and it.loss != "pinball" else ""
-    shown = [
-        (doubt, f"{it.numbers.r2:.4f}", "left-out R2"),
-        ("", f"{it.numbers.mae:.4g}", "left-out mean absolute error"),
-        ("", f"{it.numbers.rmse:.4g}", "left-out root mean squared error"),
-        ("", f"{it.error[g, l]:.4g}", f"left-out loss, {report.interval(it, it.chosen)}"),
-        ("", f"{it.Cs[l]:.4g}", "C"),
-    ]
-    if not np.isnan(it.gammas[g]):
-        shown.append(("", f"{it.gammas[g]:.4g}", "gamma"))
-    if it.parameter is not None:
-        shown.append(("", f"{it.parameter[1][g]:.4g}", it.parameter[0]))
-    shown.append(("exact", "exact", "certificate") if it.exact else ("short", "NOT exact", ""))
-    cells = [
-        tag("div", tag("b", v), tag("span", n), cls=f"figure {c}".strip()) for c, v, n in shown
-    ]
-    return tag("div", cells, cls="figures")
-
-
-def _areas(it: Overview) -> list[float]:
-    if it.left_out.decision is None or np.count_nonzero(it.class_shares) < 2:
-        return []
-    return [area for *_, area in roc_curves(it)]
-
-
-def _card(title: str, *content: Any, cls: str = "card") -> Markup:
-    return tag("section", tag("h2", title), *content, cls=cls)
-
-
 def _curve(it: Overview) -> Markup:
     several = f", gamma = {it.gammas[it.best[0]]:.4g}" if len(it.gammas) > 1 else ""
-    words = [
-        ("line", "left-out error" if it.numbers is None else "left-out loss"),
-        ("area", "one standard error"),
-        (
-            "best",
-            ("least error" if it.numbers is None else "least loss")
-            if it.score is None
-            else "best score",
-        ),
-    ]
-    if it.one_se is not None:
+    words = [("line", it.judged_by)]
+    if it.score is None and np.isfinite(it.se[it.best[0]]).any():
+        words.append(("area", "one standard error"))
+    best = it.judged_by.replace("left-out", "least") if it.score is None else "best score"
+    words.append(("best", best))
+    if it.one_se is not None and it.one_se[0] == it.best[0]:
         words.append(("one-se", "1-SE rule"))
-    return _card("Error curve" + several, charts.error_curve(it), charts.legend(*words))
+    title = "Error curve" if it.score is None else f"{it.judged_by} along C"
+    note = tag("p", "lambda falls as C grows: more regularisation is on the left.", cls="soft")
+    return card(title + several, charts.error_curve(it), charts.legend(*words), note)
 
 
 def _map(it: Overview) -> Markup | None:
     repeated = len(np.unique(it.gammas)) < len(it.gammas)  # one curve for each epsilon too
     if len(np.unique(it.gammas)) < 2 or len(np.unique(it.Cs)) < 2 or repeated:
         return None
-    values = it.error if it.score is None else it.score
-    best, worst = (np.nanmin, np.nanmax) if it.score is None else (np.nanmax, np.nanmin)
-    scale = tag("div", f"{best(values):.4f}", tag("i"), f"{worst(values):.4f}", cls="ramp")
-    name = "Left-out error" if it.score is None else str(it.scoring)
-    note = tag("p", "Full frame: the best point; dashed: the 1-SE rule.", cls="soft")
-    return _card(f"{name} over gamma and C", charts.heat_map(it), scale, note)
-
-
-def _values(it: Overview) -> Markup:
-    if it.left_out.decision is None:
-        return _absent("Left-out decision values")
-    key = charts.legend(*[(f"class-{k % 6}", f"class {c}") for k, c in enumerate(it.classes)])
-    note = None
-    if len(it.classes) > 2:
-        note = tag(
-            "p", "The value of a row's own class less the largest of the others.", cls="soft"
-        )
-    return _card("Left-out decision values", charts.histogram(it), key, note)
-
-
-def _roc(it: Overview) -> Markup | None:
-    if it.left_out.decision is None:
-        return None
-    if np.count_nonzero(it.class_shares) < 2:
-        return _card("ROC", tag("p", "All tested rows are of one class: there is no ROC curve."))
-    several = len(it.classes) > 2
-    names = [str(c) for c in it.classes]
-    words = [
-        (f"class-{names.index(label) % 6}" if several else "line", f"{label}: AUC {area:.4f}")
-        for label, _, _, area in roc_curves(it)
-    ]
-    title = "ROC of the left-out values" + (", each class against the rest" if several else "")
-    return _card(title, charts.roc(it), charts.legend(*words))
-
-
-def _absent(title: str) -> Markup:
-    text = (
-        "Only the labels were computed. Left-out decision values and their ROC curve need "
-        "output='decision' (cross_validate) or store_cv_results=True (SVCCV)."
-    )
-    return _card(title, tag("p", text, cls="soft"))
-
-
-def _confusion(it: Overview) -> Markup:
-    """True classes down, predictions across; shares are of the row."""
-    k, left_out = len(it.classes), it.left_out
-    if k > MOST_CLASSES:
-        return _card("Confusion matrix", tag("p", f"{k} classes: too many to show.", cls="soft"))
-    counts = np.zeros((k, k + 1), dtype=int)
-    np.add.at(counts, (left_out.truth, left_out.predicted), 1)  # -1, a tie, is the last column
-    width = k + bool(counts[:, k].any())
-    names = [*(str(c) for c in it.classes), "neither"][:width]
-    rows = []
-    for i in range(k):
-        shares = counts[i] / max(counts[i].sum(), 1)
-        cells = [
-            tag("td", counts[i, j], tag("small", f"{shares[j]:.1%}"),
-                cls="right" if i == j else "wrong", style=f"--share:{shares[j]:.3f}")
-            for j in range(width)
-        ]  # fmt: skip
-        rows.append(tag("tr", tag("th", f"is {names[i]}", scope="row"), cells))
-    head = tag("tr", tag("td"), [tag("th", f"predicted {name}", scope="col") for name in names])
-    table = tag("table", tag("thead", head), tag("tbody", rows), cls="confusion")
-    return _card("Confusion matrix of the left-out rows", tag("div", table, cls="scroll"))
+    worst, best = charts.ends(it)
+    scale = tag("div", f"{worst:.4f}", tag("i"), f"{best:.4f}", cls="ramp")
+    dashed = "" if it.one_se is None else "; dashed: the 1-SE rule"
+    note = tag("p", f"Bright is good. Full frame: the best point{dashed}.", cls="soft")
+    name = it.judged_by
+    name = name[0].upper() + name[1:] if it.score is None else name
+    return card(f"{name} over gamma and C", charts.heat_map(it), scale, note)
 
 
 def _certificate(it: Overview) -> Markup:
@@ -313,59 +170,7 @@ def _certificate(it: Overview) -> Markup:
         "coefficients alone, not by the solver that found it; labels that were not computed "
         "were proved by a bound."
     )
-    return _card("Certificate", tag("p", text), _table(rows))
-
-
-def _table(rows: Any) -> Markup:
-    body = [tag("tr", tag("th", name, scope="row"), tag("td", value)) for name, value in rows]
-    return tag("div", tag("table", tag("tbody", body)), cls="scroll")
-
-
-def _suspicious(page: Page) -> Markup:
-    """Rows that the others contradict most."""
-    it = page.overview
-    left_out, margin = it.left_out, it.left_out.margin()
-    title = "Most suspicious rows"
-    text = (
-        "The rows that the model without them contradicts most: look here for wrong labels and "
-        "measurements. The loss is max(0, 1 - margin), the margin being "
-        + ("the decision value towards the row's own class." if len(it.classes) == 2
-           else "the value of the row's own class less the largest of the others.")
-    )  # fmt: skip
-    if margin is None:
-        wrong = np.flatnonzero(left_out.predicted != left_out.truth)
-        order, text = wrong, "Rows whose left-out label is wrong; their loss was not computed."
-    else:
-        order = np.argsort(margin, kind="stable")
-        order = order[margin[order] < 1.0]
-    order = order[:MOST_SUSPICIOUS]
-    if not len(order):
-        return _card(title, tag("p", "None: every left-out row has no loss."), cls="card wide")
-    head = ["row", "class", "predicted", "margin", "loss"][: 3 if margin is None else 5]
-    rows = []
-    for t in order:
-        k = left_out.predicted[t]
-        cells = [_row_name(page, int(left_out.row[t])), it.classes[left_out.truth[t]]]
-        cells.append("neither" if k < 0 else it.classes[k])
-        numbers = [] if margin is None else [margin[t], max(0.0, 1.0 - margin[t])]
-        rows.append(
-            tag(
-                "tr",
-                [tag("td", c) for c in cells],
-                [tag("td", f"{v:.4f}", cls="n") for v in numbers],
-            )
-        )
-    columns = [
-        tag("th", name, scope="col", cls="n" if k > 2 else None) for k, name in enumerate(head)
-    ]
-    table = tag("table", tag("thead", tag("tr", columns)), tag("tbody", rows))
-    return _card(
-        title, tag("p", text, cls="soft"), tag("div", table, cls="scroll"), cls="card wide"
-    )
-
-
-def _row_name(page: Page, row: int) -> Any:
-    return row if page.row_names is None else page.row_names[row]
+    return card("Certificate", tag("p", text), table(rows))
 
 
 def _how(page: Page) -> Markup:
@@ -386,7 +191,7 @@ def _how(page: Page) -> Markup:
         rows.append(("folds settled", report.settled_text(it)))
     if "total" in it.timings:
         rows.append(("time", report.timing_text(it)))
-    return _card("How it was computed", _table(rows), cls="card wide")
+    return card("How it was computed", table(rows), cls="card wide")
 
 
 def _grid(it: Overview) -> str:
@@ -398,14 +203,15 @@ def _grid(it: Overview) -> str:
 
 def _for_a_paper(it: Overview) -> Markup:
     """What the choice has gained, and a text to paste."""
-    note = tag("p", report.corrected_text(it), ".") if it.error.size > 1 else None
+    gained = report.corrected_text(it)
+    note = tag("p", f"{gained[0].upper()}{gained[1:]}.") if it.error.size > 1 else None
     paragraphs = [tag("p", part) for part in methods_text(it).split("\n") if part]
-    return _card("For a paper", note, *paragraphs, cls="card wide")
+    return card("For a paper", note, *paragraphs, cls="card wide")
 
 
 def _reproduce(page: Page) -> Markup:
     code = page.code if page.code is not None else reproducing_code(page.overview)
-    return _card("Reproduce it", tag("pre", tag("code", code)), cls="card wide")
+    return card("Reproduce it", tag("pre", tag("code", code), tabindex=0), cls="card wide")
 
 
 def reproducing_code(it: Overview) -> str:
