@@ -14,7 +14,18 @@ extensions = [
     "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
 ]
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "ignore_pattern": r"plot_error_curve",  # the figure of the README
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "reference_url": {},
+}
 myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 numpydoc_show_class_members = False
@@ -24,6 +35,6 @@ autodoc_typehints = "none"
 # No inventories: the build needs no network.
 intersphinx_mapping: dict[str, tuple[str, None]] = {}
 
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "gallery/**/*.ipynb", "gallery/*.py"]
 html_theme = "furo"
 html_title = f"exactcv {release}"

@@ -1,4 +1,10 @@
-"""A fan chart: quantiles of the head's acceleration after a motorcycle's impact.
+"""
+A fan chart of quantiles
+========================
+
+Quantiles of the head's acceleration after a motorcycle's impact.
+
+.. code-block:: sh
 
     python examples/fan_chart.py [FILE] [--data FOLDER] [--quick]
 

@@ -1,4 +1,8 @@
-"""Gene expression: few samples, thousands of genes.
+"""
+Gene expression: few samples, thousands of genes
+================================================
+
+.. code-block:: sh
 
     python examples/gene_expression.py [--quick] [--openml] [--report FILE]
 

@@ -1,4 +1,10 @@
-"""House prices with 90 percent intervals, by support vector regression.
+"""
+House prices with 90 percent intervals
+======================================
+
+By support vector regression.
+
+.. code-block:: sh
 
     python examples/house_prices.py [--data FOLDER] [--quick]
 

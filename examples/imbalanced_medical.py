@@ -1,4 +1,10 @@
-"""Imbalanced medical data: one malignant case in thirteen.
+"""
+Imbalanced medical data
+=======================
+
+One malignant case in thirteen.
+
+.. code-block:: sh
 
     python examples/imbalanced_medical.py [--quick] [--figure FILE]
 

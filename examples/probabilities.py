@@ -1,4 +1,8 @@
-"""Probabilities from exact left-out decision values, against CalibratedClassifierCV.
+"""
+Probabilities from exact left-out values
+========================================
+
+``SVCCV(probability=True)`` against ``CalibratedClassifierCV``.
 
 ``SVCCV(probability=True)`` trains one model on all rows and fits its sigmoid to leave-one-out
 decision values, which cost next to nothing.  ``CalibratedClassifierCV`` fits the sigmoid to those
@@ -6,6 +10,8 @@ of 5 folds (``ensemble=False``), or averages five models, each trained on 4/5 of
 calibrated on the rest (``ensemble=True``).  All get the same C and gamma.  Half of each data set
 is kept for the test; figures are means over random halves, with the standard error of the
 difference to exactcv.
+
+.. code-block:: sh
 
     python examples/probabilities.py
 """

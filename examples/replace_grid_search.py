@@ -1,4 +1,8 @@
-"""Replacing a slow GridSearchCV.
+"""
+Replacing a slow GridSearchCV
+=============================
+
+.. code-block:: sh
 
     python examples/replace_grid_search.py [--quick]
 

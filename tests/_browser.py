@@ -87,7 +87,8 @@ def probe(
     )
     inner = escape(page.replace("</body>", script + "</body>"))
     frames = "".join(
-        f"<iframe width={w} height=900 style='border:0' srcdoc=\"{inner}\"></iframe>" for w in widths
+        f"<iframe width={w} height=900 style='border:0' srcdoc=\"{inner}\"></iframe>"
+        for w in widths
     )
     collect = (
         "<pre id=probe></pre><script>const all = []; addEventListener('message', e => {"

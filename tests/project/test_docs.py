@@ -74,6 +74,7 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("sphinx", reason="sphinx is not installed")
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html",
+         "-D", "plot_gallery=0",  # the examples have tests of their own
          "-d", str(tmp_path / "trees"), str(ROOT / "docs"), str(tmp_path / "html")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip

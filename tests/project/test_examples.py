@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 # A warning is an error, but for what an older matplotlib uses of a newer pyparsing.
 WARNINGS = ["-W", "error"]
@@ -72,3 +74,36 @@ def test_house_prices() -> None:
     assert "exact: True" in text and "at least 80%" in text
     inside = [float(part.split("%")[0]) for part in text.split(": ")[1:] if "% of new" in part]
     assert len(inside) == 3 and min(inside) >= 80.0
+
+
+def test_nested_error() -> None:
+    found = [float(line.split()[-1]) for line in run("nested_error.py").splitlines()]
+    least, corrected, nested = found
+    assert least < 0.45 < min(corrected, nested) and max(corrected, nested) < 0.65
+
+
+def test_patients_in_groups() -> None:
+    text = run("patients_in_groups.py")
+    errors = [float(part.split()[0]) for part in text.split("least error ")[1:]]
+    assert errors[0] < 0.05 < 0.2 < errors[1]
+
+
+def test_graph_kernel() -> None:
+    text = run("graph_kernel.py")
+    assert "certificate: exact" in text
+    assert float(text.split("least error: ")[1].split()[0]) < 0.3
+
+
+def test_large_data_dask() -> None:
+    pytest.importorskip("dask.array")
+    errors = [float(part.split(",")[0]) for part in run("large_data_dask.py").split("error ")[1:]]
+    assert len(errors) == 3 and errors[2] < errors[0]
+
+
+def test_every_example_is_in_the_gallery_and_has_a_test() -> None:
+    here = Path(__file__).read_text(encoding="utf-8")
+    for path in EXAMPLES.glob("*.py"):
+        assert f'"{path.name}"' in here or path.stem == "probabilities", path.name  # a benchmark
+        title, underline = path.read_text(encoding="utf-8").splitlines()[1:3]
+        assert path.stem == "plot_error_curve" or underline == "=" * len(title), path.name
+    assert len(list(EXAMPLES.glob("*.py"))) >= 10

@@ -44,23 +44,24 @@ def test_error_curve(result: exactcv.CVResult) -> None:
     display = result.plot()
     assert isinstance(display, exactcv.ErrorCurveDisplay)
     assert display.figure_ is display.ax_.figure
-    np.testing.assert_allclose(display.line_.get_xdata(), result.lambdas[::-1])
-    np.testing.assert_allclose(display.line_.get_ydata(), result.error[::-1])
+    np.testing.assert_allclose(display.line_.get_xdata(), result.Cs)
+    np.testing.assert_allclose(display.line_.get_ydata(), result.error)
     points = ((display.best_, result.best), (display.one_se_, result.one_se))
     for artist, index in points:
         where = float(artist.get_xdata()[0]), float(artist.get_ydata()[0])
-        assert where == (result.lambdas[index], result.error[index])
+        assert where == (result.Cs[index], result.error[index])
     band = display.band_.get_paths()[0].vertices
     assert band[:, 1].max() == pytest.approx((result.error + result.se).max())
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert labels == ["left-out error", "one standard error", "least error", "1-SE rule"]
 
 
-def test_error_curve_against_C_on_given_axes(result: exactcv.CVResult) -> None:
+def test_error_curve_against_lambda_on_given_axes(result: exactcv.CVResult) -> None:
     _, ax = plt.subplots()
-    display = result.plot("error", ax=ax, against="C", color="red")
+    display = result.plot("error", ax=ax, against="lambda", color="red")
     assert display.ax_ is ax
-    assert ax.get_xlabel() == "C"
+    assert ax.get_xlabel() == "lambda" and ax.xaxis_inverted()  # C grows to the right
+    np.testing.assert_allclose(np.sort(display.line_.get_xdata()), np.sort(result.lambdas))
     assert display.line_.get_color() == "red"
     again = display.plot()
     assert again is display and display.ax_ is not ax
@@ -164,3 +165,20 @@ def test_without_matplotlib_the_extra_is_named(
     source = by_gamma if kind == "heatmap" else result
     with pytest.raises(exactcv.MissingExtraError, match=r'pip install "exactcv\[plot\]"'):
         displays.draw(source, kind)
+
+
+def test_the_curve_shows_the_score_that_was_asked_for() -> None:
+    model = exactcv.SVCCV(
+        Cs=[0.1, 1.0, 10.0], gamma=[0.1, 1.0], scoring="roc_auc", store_cv_results=True
+    ).fit(X, LABELS)
+    display = model.plot()
+    scores = model.cv_results_["mean_test_score"].reshape(2, 3)
+    np.testing.assert_allclose(display.line_.get_ydata(), scores[scores.max(axis=1).argmax()])
+    assert display.band_ is None and display.ax_.get_ylabel() == "roc_auc"
+    assert display.best_.get_label() == "best"
+
+
+@pytest.mark.parametrize(("scoring", "colours"), [(None, "viridis_r"), ("roc_auc", "viridis")])
+def test_bright_is_good(scoring: str | None, colours: str) -> None:
+    model = exactcv.SVCCV(Cs=[0.1, 1.0], gamma=[0.1, 1.0], scoring=scoring).fit(X, LABELS)
+    assert model.plot("heatmap").image_.get_cmap().name == colours

@@ -118,7 +118,9 @@ class ErrorCurveDisplay(Display):
             )  # fmt: skip
         name = self.label.partition(",")[0]
         least = name.startswith("left-out")
-        self.best_ = self._mark(x, self.best, "o", name.replace("left-out", "least") if least else "best")
+        self.best_ = self._mark(
+            x, self.best, "o", name.replace("left-out", "least") if least else "best"
+        )
         self.one_se_ = self._mark(x, self.one_se, "s", "1-SE rule")
         ax.set(xscale="log", xlabel=against, ylabel=name)
         if against == "lambda" and not ax.xaxis_inverted():
