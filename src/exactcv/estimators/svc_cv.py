@@ -407,6 +407,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             self._correction = self._correction()
         decision = tuned.chosen.decision
         values = None if decision is None else decision[tuned.point]
+        stated = None
         self.__dict__.pop("_sigmoids", None)  # of an earlier fit
         has_values = get_method(self.method).support.decision
         if self.probability or (want_values and has_values):
@@ -417,6 +418,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
                     values, left_out.codes, len(self.classes_), left_out.weight
                 )
                 warn_if_flat(self._sigmoids, self.classes_)
+                stated = probabilities(values, self._sigmoids, len(self.classes_))
         rows, k = tuning.folds.pair_rows, len(self.classes_)
         truth = tuning.codes[rows]
         self._shown = of_tuned(
@@ -428,7 +430,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
                 predicted=tuned.chosen.labels[tuned.point].astype(np.intp),
                 decision=None if values is None else shaped(values, k, "ovr"),
                 wrong_at=(tuned.stacked("labels") != truth).sum(axis=0),
-                probability=probabilities(values, self._sigmoids, k) if self.probability else None,
+                probability=stated,
             ),
             corrected=self._correction if isinstance(self._correction, Corrected) else None,
             n_rows=X.shape[0],

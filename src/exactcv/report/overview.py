@@ -277,8 +277,8 @@ def beside(parts: Sequence[Overview], g: int) -> Overview:
 
 
 def _wrong_at(parts: Sequence[Overview]) -> IntArray | None:
-    counts = [part.left_out.wrong_at for part in parts]
-    return None if any(c is None for c in counts) else np.sum(counts, axis=0)
+    counts = [part.left_out.wrong_at for part in parts if part.left_out.wrong_at is not None]
+    return np.sum(counts, axis=0) if len(counts) == len(parts) else None
 
 
 def _moved(point: tuple[int, int] | None, g: int) -> tuple[int, int] | None:
