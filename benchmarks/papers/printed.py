@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 PRINTED_NOTE = (
-    "In brackets behind a mean its standard error, in square brackets what the paper prints (its "
-    "times are seconds on other machines: only their ratios compare)."
+    "In brackets behind a mean its standard error and the number of runs, in square brackets what "
+    "the paper prints (its times are seconds on other machines: only their ratios compare). "
+    "*Apart*: the most that decision values or objectives differ from those of `exact`."
 )
 
 _MAGIC = {  # n, p: magicsvm, objective
