@@ -13,7 +13,7 @@ papers' figures beside ours and the number of runs.  Times are CPU seconds of on
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter, process_time
@@ -188,9 +188,7 @@ def cells(folder: str | None, full: bool) -> dict[str, Cell]:
     return out
 
 
-def measure(
-    todo: dict[str, Cell], columns: Sequence[str], most: int | None, until: float
-) -> None:
+def measure(todo: dict[str, Cell], columns: Sequence[str], most: int | None, until: float) -> None:
     """Whatever is missing, run by run; nothing new is begun after ``until``."""
     for run in range(most or max((max(cell.runs.values()) for cell in todo.values()), default=0)):
         for name, cell in todo.items():
