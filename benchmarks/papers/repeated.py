@@ -123,7 +123,7 @@ def magic_table1(n: int, p: int, run: int, columns: Sequence[str]) -> Record:
     out: Record = {}
     for column in ("exact", "magic"):
         if column in columns:
-            out[f"s, {column}"], found = validate(X, y, column, fit_intercept=False)
+            out[f"s, {column}"] = validate(X, y, column, fit_intercept=False)[0]
     if ALONE in columns:
         gamma = exactcv.cross_validate(X, y, lambdas=[1.0], fit_intercept=False).gamma
         out[f"s, {ALONE}"] = one_by_one(X, y, gamma, "hinge", False)
