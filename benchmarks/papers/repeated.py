@@ -28,7 +28,7 @@ from benchmarks.lib.comparison import one_by_one
 from benchmarks.lib.data import is_there, read_rows, simulation, standardised
 from benchmarks.lib.machine import facts
 
-from .magic_loo import MAGIC
+from .magic_loo import MAGIC, figure1
 from .printed import PRINTED, PRINTED_NOTE
 
 FILE = "paper_runs"
@@ -256,6 +256,8 @@ def publish() -> None:
         names += [name for name in kept if name.startswith(title) and name not in names]
         if any(kept.get(name) for name in names):
             parts += [f"## {title[0].upper()}{title[1:]}", table(names, kept)]
+            if title == "magic figure 1":
+                parts.append(f"![Magic LOO, Figure 1]({figure1.draw()})")
     path = results.RESULTS / f"{FILE}.md"
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
