@@ -26,7 +26,8 @@ import exactcv
 from benchmarks.lib import command, results
 from benchmarks.lib.comparison import one_by_one
 from benchmarks.lib.data import is_there, read_rows, simulation, standardised
-from benchmarks.lib.machine import facts
+from benchmarks.lib.machine import count_cpu_time, facts
+from exactcv.algorithms.finite_smoothing import levels
 
 from .magic_loo import MAGIC, figure1
 from .printed import PRINTED, PRINTED_NOTE
@@ -108,6 +109,7 @@ def consolidated_table2(
 
 def consolidated_profile(run: int, columns: Sequence[str]) -> Record:
     """n = 800, p = 20: what lambda = 0.1 alone takes, at the end of the path that leads there."""
+    count_cpu_time(levels)
     X, y, *_ = simulation(800, 20, run, 10)
     out: Record = {}
     for column in columns:
