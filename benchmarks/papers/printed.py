@@ -5,7 +5,8 @@ from __future__ import annotations
 PRINTED_NOTE = (
     "In brackets behind a mean its standard error and the number of runs, in square brackets what "
     "the paper prints (its times are seconds on other machines: only their ratios compare). "
-    "*Apart*: the most that decision values or objectives differ from those of `exact`."
+    "*Apart*: the most that decision values differ from those of `exact`. Runs were taken on two "
+    "machines, the first of most cells on another one than the others; load average 8 to 18."
 )
 
 _MAGIC = {  # n, p: magicsvm
