@@ -38,3 +38,26 @@ def test_commands_that_are_written_down_exist() -> None:
 def test_links_of_the_results_lead_somewhere(text: Path) -> None:
     links = LINK.findall(text.read_text("utf-8"))
     assert [link for link in links if not (text.parent / link).exists()] == []
+
+
+def test_runs_are_taken_up_column_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    monkeypatch.syspath_prepend(ROOT)
+    repeated = import_module("benchmarks.papers.repeated")
+    kept = {"cell": {"0": {"s, quick": 1.0, "apart": 2.0}}}
+    done: list[tuple[int, list[str]]] = []
+
+    def work(run: int, columns: list[str]) -> dict[str, float]:
+        done.append((run, columns))
+        return {f"s, {column}": 3.0 for column in columns} | {"apart": 1.0}
+
+    monkeypatch.setattr(repeated.results, "read_records", lambda file: kept)
+    monkeypatch.setattr(repeated.results, "write_records", lambda file, records: None)
+    todo = {"cell": repeated.Cell({"quick": 2, "slow": 1}, work)}
+    for _ in range(2):  # the second time there is nothing left to do
+        repeated.measure(todo, [], None, float("inf"))
+    assert done == [(0, ["slow"]), (1, ["quick"])]
+    first = kept["cell"]["0"]
+    assert (first["s, quick"], first["s, slow"], first["apart"]) == (1.0, 3.0, 2.0)
+    repeated.measure({"more": todo["cell"]}, [], None, 0.0)
+    assert "more" not in kept

@@ -14,18 +14,8 @@ from functools import partial
 from benchmarks.lib.results import markdown, pyplot, save_figure
 
 from .records import Record, Records
-from .runs import (
-    LARGEST_MATRIX,
-    SETS,
-    Loaded,
-    Settings,
-    collect,
-    finish,
-    labels,
-    parse,
-    run,
-    verdicts,
-)
+from .runs import SETS, Settings, collect, finish, labels, parse, verdicts
+from .solvers import Loaded
 
 SCHEMES = ("cold", "avg", "top", "ato", "mir", "sir")
 ROUNDS = {"madelon": 100, "a9a": 100, "w8a": 30}
@@ -35,11 +25,10 @@ HEAD = [
 ]  # fmt: skip
 
 
-def measure(settings: Settings, loaded: Loaded, scheme: str, k: int | str) -> Record | None:
-    if scheme == "exact":
-        return run(loaded, scheme, k) if len(loaded.y) <= LARGEST_MATRIX else None
+def first(settings: Settings, loaded: Loaded, scheme: str, k: int | str) -> int | None:
+    """How many rounds are run, if not all."""
     whole = settings.full and loaded.what.file == "madelon"
-    return run(loaded, scheme, k, None if whole else ROUNDS.get(loaded.what.file))
+    return None if whole or scheme == "exact" else ROUNDS.get(loaded.what.file)
 
 
 def table(records: Records) -> str:
@@ -85,7 +74,7 @@ def draw(records: Records, settings: Settings) -> str:
 
 def main() -> None:
     settings = parse(__doc__)
-    records = collect(settings, (*SCHEMES, "exact"), ["loo"], partial(measure, settings))
+    records = collect(settings, (*SCHEMES, "exact"), ["loo"], partial(first, settings))
     lines = [table(records), "", *verdicts(records, [(what.file, "loo") for what in SETS])]
     if settings.write:
         lines += ["", f"![Figure 2]({draw(records, settings)})"]

@@ -74,10 +74,11 @@ class Record:
         return self.seeding / self.seconds
 
     def seeding_cells(self) -> list[str]:
-        """Share of the seeds, iterations and evaluations; ``exact`` has none of them."""
+        """Share of the seeds, iterations and evaluations, which LIBSVM does not tell."""
         if self.scheme == "exact":
             return ["-"] * 3
-        return [f"{self.share:.1%}", str(self.iterations), f"{self.evaluations:.3g}"]
+        evaluations = f"{self.evaluations:.3g}" if self.evaluations else "not told"
+        return [f"{self.share:.1%}", str(self.iterations), evaluations]
 
     def settled_cell(self) -> str:
         """Labels settled beside the chain, and in how many iterations."""
