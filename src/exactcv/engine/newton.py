@@ -28,13 +28,18 @@ __all__ = ["SmoothSolution", "solve_smooth"]
 
 MAX_STEPS = 200
 MAX_HALVINGS = 40
+# Full steps in a row that come no closer: rounding is reached, and the next would not either.
+PATIENCE = 8
 # Rows whose curvature is less than this share of the largest possible count as linear.
 FLAT = 1e-13
 
 
 @dataclass(frozen=True)
 class SmoothSolution:
-    """A solution over all n rows (zeros for those left out) and how it was reached."""
+    """A solution over all n rows (zeros for those left out) and how it was reached.
+
+    ``converged`` is also True where rounding keeps it from coming closer.
+    """
 
     coef: FloatArray
     intercept: float
@@ -88,7 +93,8 @@ def solve_smooth(
     )
     c = np.zeros(len(rows)) if start is None else start[rows].copy()
     b, h = 0.0, part.K @ c
-    converged, steps = False, 0
+    converged, steps, waited = False, 0, 0
+    best, least = (c, b), np.inf
     while steps < MAX_STEPS and not converged:
         steps += 1
         if cancel is not None and cancel[0]:
@@ -98,9 +104,14 @@ def solve_smooth(
         t = part.search(c, h, b, new_c - c, new_h - h, new_b - b)
         c, b = c + t * (new_c - c), b + t * (new_b - b)
         h = part.K @ c
-        converged = part.violation(c, h, b) <= tol
+        violation = part.violation(c, h, b)
+        waited = 0 if violation < 0.5 * least or t < 1.0 else waited + 1
+        if violation < least:
+            best, least = (c, b), violation
+        converged = violation <= tol or waited == PATIENCE
         if t == 0.0:
             break
+    c, b = best
     coef = np.zeros(len(C))
     coef[rows] = c
     return SmoothSolution(coef, float(b), steps, converged)

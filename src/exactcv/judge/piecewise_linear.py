@@ -31,7 +31,8 @@ Nothing here knows how c and b were found.  Two figures come out.
 - The rounding of u = K c + b itself, e_i = 1.1e-16 sqrt(K_ii) sum_j sqrt(K_jj) |c_j|, the largest
   of rows within 1 of their knot.  It bounds what is seen in practice (the errors of a sum of n
   terms largely cancel), and rounding in the entries of K.  Beyond it nothing that is computed from
-  c in float64 means anything.
+  c in float64 means anything; a left-out value that is no further than that from changing its label
+  counts for 1 (``ledger.py``).
 
 **gap: a duality gap of a primal and a dual point that are both feasible.**  Let c~ be any point in
 the boxes with sum c~ = 0, f~ its function, and D(c~) = -1/2 ||f~||^2 - sum_i C_i L*_i(-c~_i / C_i)
