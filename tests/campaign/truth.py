@@ -180,7 +180,7 @@ def _by_rational(small: Small, size: FloatArray, fit_intercept: bool, truth: Tru
     if found is None:
         return False
     at = small.l, small.pairs
-    truth.value[at] = [float(value) for value in found.values]
+    truth.value[at] = found.values
     truth.error[at] = 2.0 * found.blurred + found.hangs
     truth.open[at], truth.by[at] = found.hangs > OPEN, 2
     return True
