@@ -26,10 +26,12 @@ test-exactness: $(VENV)/.installed $(VENV)/.has-test  ## only the tests of the a
 test-matrix:  ## all tests, with the BLAS of other processors and with the lowest versions
 	@MAKE="$(MAKE)" .ci/matrix
 
-# Each run.py in tests/campaign or in a folder of it is one; it ends with 1 if something is wrong.
+# Problems of the campaign; make campaign COUNT=500 is a short one.
+COUNT ?= 10000
+
 campaign: $(VENV)/.installed $(VENV)/.has-test  ## long searches for wrong answers, and scikit-learn's own tests
-	@for one in $(sort $(wildcard tests/campaign/run.py tests/campaign/*/run.py)); do \
-		echo "$$one"; PYTHONPATH=tests $(BIN)/python $$one || exit 1; done
+	PYTHONPATH=tests $(BIN)/python tests/campaign/run.py --count $(COUNT)
+	PYTHONPATH=tests $(BIN)/python tests/campaign/sklearn_suites/run.py
 
 check: $(VENV)/.installed $(VENV)/.has-dev $(VENV)/.has-test  ## format, lint, types, and which room imports which
 	$(BIN)/ruff format --check .

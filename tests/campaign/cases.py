@@ -137,7 +137,8 @@ def _folds(rng: np.random.Generator, kind: str, n: int, y: FloatArray) -> Any:
         return pairs
     if kind == "groups":
         part = rng.integers(3, size=n)
-        return [(everyone[part != k], everyone[part == k]) for k in range(3) if (part == k).any()]
+        pairs = [(everyone[part != k], everyone[part == k]) for k in range(3) if (part == k).any()]
+        return [pair for pair in pairs if len(pair[0])] or "loo"  # all may be of one group
     if kind == "pairs":
         pairs = [rng.choice(n, 2, replace=False) for _ in range(5)]
         return [(np.setdiff1d(everyone, pair), np.sort(pair)) for pair in pairs]

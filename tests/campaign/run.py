@@ -65,17 +65,24 @@ def examine(
     small = Small(case.K, case.y, case.weight)
     task = make_task(small, case.Cs, folds, fit_intercept=case.fit_intercept)
     start = time.process_time()
-    runs = {method: run(task, method) for method in methods or _methods(case, folds)}
-    labels = make_task(small, case.Cs, folds, fit_intercept=case.fit_intercept, decision=False)
-    if "exact" in runs:
-        runs["exact, labels by proof"] = run(labels)
+    tasks = {method: task for method in methods or _methods(case, folds)}
+    if "exact" in tasks:
+        tasks["exact, labels by proof"] = make_task(
+            small, case.Cs, folds, fit_intercept=case.fit_intercept, decision=False
+        )
+    runs, failures = {}, []
+    for name, one in tasks.items():
+        try:
+            runs[name] = run(one, name.split(",", maxsplit=1)[0])
+        except Exception as error:  # whatever it is, a user would see it
+            failures.append(Failure(case, name, "error", -1, -1, repr(error)))
     spent = time.process_time() - start
     truth = solve_all(case.K, case.y, case.weight, folds, task.grid, case.fit_intercept, quick)
     counts["problems"] += 1
     counts["truth by Clarabel"] += int((truth.by == 1).sum())
-    counts["truth by interior point"] += int((truth.by == 2).sum())
+    counts["truth in whole numbers"] += int((truth.by == 2).sum())
+    counts["truth by interior point"] += int((truth.by == 3).sum())
     counts["truth open"] += int(truth.open.sum())
-    failures = []
     for method, one in runs.items():
         failures += _lies(case, folds, method, one, truth, counts)
     failures += _disagreements(case, folds, runs)

@@ -1,7 +1,8 @@
 """What the answers are, by two judges that are not ours.
 
-Clarabel first; what its answer leaves open is settled by the interior point in double-double
-arithmetic.  Both come with their own bound on how far f may be off: with f from the clipped c and
+Clarabel first; what its answer leaves open is settled by the conditions of optimality in whole
+numbers (``rational.py``), from where Clarabel has left off; and where these are not met, by the
+interior point in double-double arithmetic.  The first and the last come with their own bound on how far f may be off: with f from the clipped c and
 any b, the duality gap is  sum_i (c_i v_i+ + (C_i - c_i) v_i-)  (rows turned by y, v = y u - 1), and
 ||f - f*||^2 is at most twice that.
 """
@@ -14,7 +15,7 @@ from typing import Any
 import clarabel
 import numpy as np
 from _problems import FloatArray
-from campaign import interior_point
+from campaign import interior_point, rational
 from scipy import sparse
 
 from exactcv import tolerances
@@ -23,8 +24,8 @@ from exactcv.problem.grid import Grid
 
 # Clarabel settles a problem if it pins down decision values to this.
 SHARP = 1e-6
-# The intercept is open where it depends on what is called a bound, by this factor.
-DOUBT = 100.0
+# The intercept is open where so much of it depends on what is called a bound, by this factor.
+OPEN, DOUBT = 1e-7, 100.0
 # With Clarabel a coefficient must be this far inside its box to fix the intercept, and no box may
 # be so many times another: its coefficients are good to some digits of the largest.
 INSIDE, EVEN = 1e-3, 1e4
@@ -34,8 +35,8 @@ INSIDE, EVEN = 1e-3, 1e4
 class Truth:
     """Left-out values, grid point by pair, how far they may be off, and whether they are open.
 
-    ``by`` is 0 where nothing had to be solved, 1 where Clarabel has settled it, 2 where the
-    interior point has.
+    ``by`` is 0 where nothing had to be solved, 1 where Clarabel has settled it, 2 where whole
+    numbers have, 3 where the interior point has.
     """
 
     value: FloatArray
@@ -82,7 +83,7 @@ def solve_all(
         if not _trivial(small, fit_intercept, truth)
     ]
     if quick:
-        todo = [small for small in todo if not _by_clarabel(small, fit_intercept, truth)]
+        todo = [small for small in todo if not _quickly(small, fit_intercept, truth)]
     if todo:
         _by_interior_point(todo, fit_intercept, truth)
     return truth
@@ -113,11 +114,19 @@ def _trivial(small: Small, fit_intercept: bool, truth: Truth) -> bool:
     return True
 
 
-def _by_clarabel(small: Small, fit_intercept: bool, truth: Truth) -> bool:
-    """Enter what Clarabel finds, if that is sharp enough."""
+def _quickly(small: Small, fit_intercept: bool, truth: Truth) -> bool:
+    """Enter what Clarabel finds, if that is sharp enough, or what follows from it."""
+    c = _clarabel(small, fit_intercept)
+    if c is None:
+        c = 0.5 * small.y * small.box
+    elif _by_clarabel(small, c.copy(), fit_intercept, truth):
+        return True
+    return _by_rational(small, small.y * c, fit_intercept, truth)
+
+
+def _clarabel(small: Small, fit_intercept: bool) -> FloatArray | None:
+    """The coefficients by Clarabel, cut to their boxes."""
     n, y, box = len(small.y), small.y, small.box
-    if box.max() > EVEN * box.min():
-        return False
     bounds = sparse.vstack([sparse.eye(n), -sparse.eye(n)])
     # In units of the largest box: Clarabel's tolerances are absolute, C may be 1e-9.
     unit = float(box.max())
@@ -132,9 +141,15 @@ def _by_clarabel(small: Small, fit_intercept: bool, truth: Truth) -> bool:
     P, A = sparse.csc_matrix(np.triu(unit * small.K)), sparse.csc_matrix(bounds)
     answer = clarabel.DefaultSolver(P, -y, A, limits, cones, settings).solve()
     c = np.clip(unit * np.array(answer.x), np.minimum(0, y * box), np.maximum(0, y * box))
-    size = y * c
-    if not np.isfinite(c).all():
+    return c if np.isfinite(c).all() else None
+
+
+def _by_clarabel(small: Small, c: FloatArray, fit_intercept: bool, truth: Truth) -> bool:
+    """Enter Clarabel's coefficients, if they are sharp enough."""
+    y, box = small.y, small.box
+    if box.max() > EVEN * box.min():
         return False
+    size = y * c
     inside = np.minimum(size, box - size) > INSIDE * np.minimum(box, 1.0 / small.top)
     if fit_intercept:
         if not inside.any():
@@ -159,6 +174,18 @@ def _by_clarabel(small: Small, fit_intercept: bool, truth: Truth) -> bool:
     return True
 
 
+def _by_rational(small: Small, size: FloatArray, fit_intercept: bool, truth: Truth) -> bool:
+    """Enter the answer in whole numbers, if it is found from these coefficients."""
+    found = rational.solve(small.K, small.y, small.box, small.K_test, size, fit_intercept)
+    if found is None:
+        return False
+    at = small.l, small.pairs
+    truth.value[at] = found.values
+    truth.error[at] = 2.0 * found.blurred + found.hangs
+    truth.open[at], truth.by[at] = found.hangs > OPEN, 2
+    return True
+
+
 def _by_interior_point(todo: list[Small], fit_intercept: bool, truth: Truth) -> None:
     """Enter what the interior point finds, all problems at once."""
     most, count = max(len(small.rows) for small in todo), len(todo)
@@ -167,7 +194,7 @@ def _by_interior_point(todo: list[Small], fit_intercept: bool, truth: Truth) -> 
     for k, small in enumerate(todo):
         m, full = len(small.rows), small.y * small.box
         blocks[k] *= small.top
-        blocks[k, :m, :m] = _convex(small.K)
+        blocks[k, :m, :m] = small.K + _raised(small.K) * np.eye(m)
         lo[k], hi[k] = -small.box.max(), small.box.max()
         t[k, :m], a[k, :m] = small.y, 1.0
         lo[k, :m], hi[k, :m] = np.minimum(0, full), np.maximum(0, full)
@@ -176,30 +203,30 @@ def _by_interior_point(todo: list[Small], fit_intercept: bool, truth: Truth) -> 
         m = len(small.rows)
         c = found.coef[k, :m]
         f = (found.short[k, :m] + small.y - found.intercept[k]).float()
-        b, doubt = _intercept(small, f, c.float()) if fit_intercept else (0.0, False)
+        b, doubt = _intercept(small, f, c.float()) if fit_intercept else (0.0, 0.0)
         gap = found.error[k] * float(np.abs(c.float()).sum())
         error = 2.0 * float(np.sqrt(2.0 * max(gap, 0.0) * small.top)) + found.error[k]
         at = small.l, small.pairs
         truth.value[at] = ((c * small.K_test).sum(axis=1) + b).float()
-        truth.error[at], truth.open[at], truth.by[at] = error, doubt or not error < 1e-4, 2
+        truth.error[at], truth.by[at] = error + doubt, 3
+        truth.open[at] = doubt > OPEN or not error < 1e-4
 
 
-def _convex(K: FloatArray) -> FloatArray:
-    """K, with its diagonal raised until rounding has left no negative eigenvalue."""
-    least = float(np.linalg.eigvalsh(K)[0])
-    return K + np.eye(len(K)) * max(0.0, -2.0 * least)
+def _raised(K: FloatArray) -> float:
+    """By how much to raise the diagonal until rounding has left no negative eigenvalue."""
+    return max(0.0, -2.0 * float(np.linalg.eigvalsh(K)[0]))
 
 
-def _intercept(small: Small, f: FloatArray, c: FloatArray) -> tuple[float, bool]:
-    """The middle of the optimal intercepts, and whether it depends on what is called a bound."""
+def _intercept(small: Small, f: FloatArray, c: FloatArray) -> tuple[float, float]:
+    """The middle of the optimal intercepts, and how much of it hangs on what is called a bound."""
     y, box, size = small.y, small.box, small.y * c
     stiff = np.sqrt(np.maximum(small.K.diagonal(), 0.0) * small.top)
     near = tolerances.AT_BOUND / np.maximum(stiff, 1.0 / box)
     found = []
-    for slack in (near / DOUBT, near, near * DOUBT):
+    for slack in (near / DOUBT**3, near / DOUBT, near, near * DOUBT):
         grows, falls = size < box - slack, size > slack
         low = np.where(np.where(y > 0, grows, falls), y - f, -np.inf).max()
         high = np.where(np.where(y > 0, falls, grows), y - f, np.inf).min()
         ends = [end for end in (low, high) if np.isfinite(end)]
         found.append(float(np.mean(ends)) if ends else 0.0)
-    return found[1], bool(np.ptp(found) > 1e-7)
+    return found[2], float(np.ptp(found))

@@ -330,3 +330,53 @@ def test_cholesky_leaves_singular_matrices_to_least_squares() -> None:
     assert smo._by_cholesky(X @ X.T, np.ones(20), 0.0) is None
     assert smo._by_cholesky(np.diag([1.0, -1.0]), np.ones(2), None) is None
     assert smo._by_cholesky(np.full((2, 2), np.nan), np.ones(2), None) is None
+
+
+@pytest.mark.parametrize("C", [1e-12, 1e-6, 1.0])
+def test_a_start_that_misses_its_sum_a_little_is_balanced(C: float) -> None:
+    """Seeds whose large coefficients have cancelled were once refused: 5e-16, where C is tiny."""
+    small = mixture(20)
+    box = np.full(20, C)
+    cold = solve(small.K, hinge(small.y), box)
+    start = cold.coef.copy()
+    plus = np.flatnonzero(start > 0)[0]
+    start[plus] -= 1e-8 * C
+    warm = solve(small.K, hinge(small.y), box, start=start)
+    assert warm.converged
+    assert abs(warm.coef.sum()) <= 1e-13 * np.abs(warm.coef).sum()
+    assert warm.coef == pytest.approx(cold.coef, abs=1e-8 * C)
+    start[plus] -= 1e-3 * C
+    with pytest.raises(InputError, match="add up"):
+        solve(small.K, hinge(small.y), box, start=start)
+
+
+def test_subspace_steps_never_lose_objective(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With K not positive semidefinite a Newton step may lead downhill, to a saddle.
+
+    The loop then climbs up again, and so on until the last round.
+    """
+    A = np.random.default_rng(3).normal(size=(12, 12))
+    y = np.where(np.arange(12) % 2 == 0, 1.0, -1.0)
+    boxes: list[smo._Box] = []
+    ordinary = smo._subspace
+
+    def watched(box: smo._Box, c: FloatArray, e: FloatArray) -> tuple[FloatArray, FloatArray]:
+        boxes.append(box)
+        return ordinary(box, c, e)
+
+    monkeypatch.setattr(smo, "_subspace", watched)
+    solve(A + A.T, hinge(y), np.full(12, 10.0))
+    box = boxes[0]
+    for seed in range(20):
+        c = repair(np.random.default_rng(seed).uniform(0.0, 10.0, 12) * y, box.lower, box.upper)
+        e = box.errors(c)
+        new_c, new_e = ordinary(box, c, e)
+        lost = box.objective(c, e) - box.objective(new_c, new_e)
+        assert lost <= box.rounding(c) + box.rounding(new_c)
+
+
+def test_rounds_end_where_nothing_gets_better() -> None:
+    """At a tolerance below rounding: the rounds stop by themselves, far below their limit."""
+    small = mixture(20)
+    tight = solve(small.K * 1e8, hinge(small.y), np.full(20, 1e3), tol=1e-300)
+    assert tight.iterations < 200_000

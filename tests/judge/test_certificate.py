@@ -337,3 +337,10 @@ def test_lines_equal_their_twins(kind: str, fit_intercept: bool) -> None:
         if fit_intercept:
             kkt = max(kkt, doubt(*one, levels, loss, box > 0, near) / judge.scale.unit)
         assert figures[k] == pytest.approx([kkt, *tally[1:]], rel=1e-10)
+
+
+def test_a_loss_without_a_minimum_is_refused() -> None:
+    """Its value would be minus infinity; a slope that is never zero shows it."""
+    loss = PiecewiseLinear(np.zeros((3, 1)), np.tile([0.5, 1.0], (3, 1)))
+    with pytest.raises(ValueError, match="without a minimum"):
+        PiecewiseLinearJudge.of(loss, np.ones(3), True, np.ones(3))

@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from _oracle import make_task as make_small_task
+from _oracle import run
 from _problems import BUILDERS, FloatArray, Small, floor, mixture, rounding, weighted
 
 from exactcv._core.reference import residuals as reference
@@ -277,3 +279,24 @@ def test_within_asks_for_more_than_the_task() -> None:
     assert ledger.full(0, coef).all()
     assert not ledger.full(0, coef, within=1e-12).any()
     assert ledger.certificate().unresolved[-1] == (0, 29)
+
+
+@pytest.mark.parametrize("method", ["exact", "refit"])
+@pytest.mark.parametrize("decision", [True, False])
+@pytest.mark.parametrize("C", [1e5, 5.4e6, 3e7, 1e9])
+def test_a_label_that_is_rounding_is_not_called_exact(
+    C: float, decision: bool, method: str
+) -> None:
+    """All rows are equal: every left-out value is 0 or +-1, and what is computed is off by C 1e-16.
+
+    Where that is more than a tie allows for, 2.8e-9 was once taken for a prediction.
+    """
+    n = 9
+    y = np.where(np.arange(n) < 5, 1.0, -1.0)
+    small = Small(np.ones((n, n)), y, np.ones(n))
+    ledger = run(make_small_task(small, [C], decision=decision), method).ledger
+    claimed = (ledger.how == PROVED) | ((ledger.kkt <= 1e-8) & (ledger.gap <= 1e-8))[:, :-1]
+    # Without a row of the larger class there are four of each, and nothing to choose between them.
+    assert ledger.wrong[claimed].all()
+    if C <= 1e5:
+        assert claimed.all()

@@ -28,13 +28,20 @@ __all__ = ["SmoothSolution", "solve_smooth"]
 
 MAX_STEPS = 200
 MAX_HALVINGS = 40
+# Steps in a row that gain nothing that could be measured, and come no closer: rounding is reached.
+PATIENCE = 8
+# The rounding of the objective, relative to its terms.
+ROUNDING, EPSILON = 1e-14, 1.1e-16
 # Rows whose curvature is less than this share of the largest possible count as linear.
 FLAT = 1e-13
 
 
 @dataclass(frozen=True)
 class SmoothSolution:
-    """A solution over all n rows (zeros for those left out) and how it was reached."""
+    """A solution over all n rows (zeros for those left out) and how it was reached.
+
+    ``converged`` is also True where rounding keeps it from coming closer.
+    """
 
     coef: FloatArray
     intercept: float
@@ -88,19 +95,25 @@ def solve_smooth(
     )
     c = np.zeros(len(rows)) if start is None else start[rows].copy()
     b, h = 0.0, part.K @ c
-    converged, steps = False, 0
+    converged, steps, waited = False, 0, 0
+    best, least = (c, b), np.inf
     while steps < MAX_STEPS and not converged:
         steps += 1
         if cancel is not None and cancel[0]:
             raise Cancelled
         new_c, new_b = part.newton(c, h, b)
         new_h = part.K @ new_c
-        t = part.search(c, h, b, new_c - c, new_h - h, new_b - b)
+        t, gained = part.search(c, h, b, new_c - c, new_h - h, new_b - b)
         c, b = c + t * (new_c - c), b + t * (new_b - b)
         h = part.K @ c
-        converged = part.violation(c, h, b) <= tol
+        violation = part.violation(c, h, b)
+        waited = 0 if gained or violation < 0.5 * least else waited + 1
+        if violation < least:
+            best, least = (c, b), violation
+        converged = violation <= tol or waited == PATIENCE
         if t == 0.0:
             break
+    c, b = best
     coef = np.zeros(len(C))
     coef[rows] = c
     return SmoothSolution(coef, float(b), steps, converged)
@@ -111,7 +124,8 @@ class _Part:
 
     def __init__(self, K: FloatArray, loss: DifferentiableLoss, C: FloatArray, fit_intercept: bool):
         self.K, self.loss, self.C, self.fit_intercept = K, loss, C, fit_intercept
-        self.tau = Scale.of(np.diagonal(K)).stiffness(C)
+        scale = Scale.of(np.diagonal(K))
+        self.tau, self.root, self.widest = scale.stiffness(C), scale.root, scale.widest
 
     def violation(self, c: FloatArray, h: FloatArray, b: float) -> float:
         u = h + b
@@ -152,21 +166,24 @@ class _Part:
         dc: FloatArray,
         dh: FloatArray,
         db: float,
-    ) -> float:
-        """A step 1, 1/2, 1/4, ... with enough descent (Armijo)."""
+    ) -> tuple[float, bool]:
+        """A step 1, 1/2, 1/4, ... with enough descent (Armijo), and whether it can be measured."""
         flat, bent = float(c @ dh), float(dc @ dh)
         u, du = h + b, dh + db
-        now = float(self.C @ self.loss.value(u))
-        downhill = flat + float(self.C @ (self.loss.slope(u) * du))
+        now, slope = float(self.C @ self.loss.value(u)), self.loss.slope(u)
+        # What the rounding of u does to the losses.
+        blur = self.widest * float(self.root @ np.abs(c)) * float(self.C @ np.abs(slope)) * EPSILON
+        downhill = flat + float(self.C @ (slope * du))
         t = 1.0
         for _ in range(MAX_HALVINGS):
             then = float(self.C @ self.loss.value(u + t * du))
             gain = then - now + t * flat + 0.5 * t * t * bent
             # Near the solution rounding hides the descent: a full step is then right.
-            if gain <= 1e-4 * t * downhill + 1e-14 * (abs(now) + abs(flat)):
-                return t
+            hidden = ROUNDING * (abs(now) + abs(flat))
+            if gain <= 1e-4 * t * downhill + hidden:
+                return t, gain < -hidden - blur
             t *= 0.5
-        return 0.0
+        return 0.0, False
 
 
 def _refine(A: FloatArray, residual: FloatArray) -> FloatArray:

@@ -46,8 +46,15 @@ MAX_SUBSPACE_STEPS = 60
 # The least pivot of a Cholesky factor, relative to the largest, with which it is used: a condition
 # number of about 1e10, with which two rounds come down to rounding.
 WELL_CONDITIONED = 1e-5
-# A starting point may miss its constraints by this much, relative to their size: rounding.
-FEASIBLE = 1e-10
+# A starting point may miss its constraints by this much, relative to their size: what rounding
+# leaves where large coefficients have cancelled.  It is balanced if its sum misses by more than
+# BALANCED.
+FEASIBLE, BALANCED = 1e-6, 1e-14
+# Rounds in a row in which neither the objective nor the quality gets better: rounding is reached,
+# or (K not positive semidefinite) the rounds go in circles.
+PATIENCE = 6
+# The rounding of the objective, relative to the sum of its terms.
+ROUNDING = 1e-15
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,15 @@ class _Box:
         self.cache.products(self.rows[new], c, products)
         e[new] = self.target[new] - products
         return e
+
+    def objective(self, c: FloatArray, e: FloatArray) -> float:
+        """t'c - 1/2 c'Kc, which rises."""
+        return float(0.5 * c @ (self.target + e))
+
+    def rounding(self, c: FloatArray) -> float:
+        """What may be rounding of the objective."""
+        size = float((np.sqrt(np.abs(self.diagonal)) * np.abs(c)).sum())
+        return ROUNDING * (size**2 + float(np.abs(self.target) @ np.abs(c)))
 
     def quality(self, c: FloatArray, e: FloatArray) -> float:
         """The larger of the KKT violation and the relative duality gap, as the judge sees them.
@@ -273,6 +289,21 @@ def _checked(box: _Box, start: FloatArray) -> FloatArray:
             f"the starting point is not feasible: its coefficients on the training rows add up "
             f"to {total:g}, not to 0"
         )
+    return _balanced(box, c) if box.fit_intercept else c
+
+
+def _balanced(box: _Box, c: FloatArray) -> FloatArray:
+    """c, with what its sum misses by more than rounding taken up by the rows with the most room."""
+    lack = -float(c.sum())
+    if abs(lack) <= BALANCED * float(np.abs(c).sum()):
+        return c
+    c, room = c.copy(), box.upper - c if lack > 0 else c - box.lower
+    for i in np.argsort(-room, kind="stable"):
+        step = np.sign(lack) * min(abs(lack), float(room[i]))
+        c[i] = np.clip(c[i] + step, box.lower[i], box.upper[i])
+        lack -= step
+        if lack == 0.0:
+            break
     return c
 
 
@@ -328,6 +359,7 @@ def _iterate(
     """Rounds of the compiled loop and subspace steps until ``quality`` is at most tol."""
     eps, iterations = tol, 0
     chunk = max(1000, 10 * len(c))
+    highest, best, waited = -np.inf, np.inf, 0
     for _ in range(MAX_ROUNDS):
         done, violation, status = _smo.smo_steps(
             box.cache, box.rows, box.diagonal, box.lower, box.upper, c, e,
@@ -337,10 +369,14 @@ def _iterate(
         if status == 2 or cancel[0]:  # the loop looks once in a thousand steps
             raise Cancelled
         c, e = _subspace(box, c, box.errors(c))
-        if box.quality(c, e) <= tol:
+        quality, objective = box.quality(c, e), box.objective(c, e)
+        if quality <= tol:
             c, e = _snap(box, c, e, tol)
             return c, e, iterations, True
-        if iterations >= max_iter:
+        better = objective > highest + box.rounding(c) or quality < 0.5 * best
+        waited = 0 if better else waited + 1
+        highest, best = max(highest, objective), min(best, quality)
+        if iterations >= max_iter or waited == PATIENCE:
             break
         if violation <= eps:
             # Converged by the loop's measure but not by ours (a gap, or drift of e).
@@ -365,7 +401,11 @@ def _subspace(box: _Box, c: FloatArray, e: FloatArray) -> tuple[FloatArray, Floa
             trial, full = _advance(box, trial, free, flat)
         new_e = box.errors(trial)
         # The objective t'c - 1/2 c'Kc rises by the mean of the old and new slope along the way.
-        gain = 0.5 * (trial - c) @ (e + new_e)
+        gain = float(0.5 * (trial - c) @ (e + new_e))
+        # It cannot fall but for rounding, or where K is not positive semidefinite: the step goes to
+        # a saddle then, from which the loop would come back.
+        if gain < -box.rounding(trial):
+            break
         if gain <= 0.0 and box.quality(trial, new_e) >= box.quality(c, e):
             break
         c, e = trial, new_e

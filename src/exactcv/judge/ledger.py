@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core import _residuals
+from .._core.reference.residuals import ROUNDING
 from ..problem.losses import PiecewiseLinear
 from ..problem.problem import Task
 from ..problem.units import Units
@@ -103,6 +104,7 @@ class Ledger:
         self._alike: tuple[IntArray, IntArray] | None = None
         # In leave-one-out, pair f is fold f: the row it leaves out.
         self._own = folds.pair_rows if folds.leave_one_out else None
+        self._floor = np.zeros(n_grid)  # of the full data's figures
         self._has_rows = problem.rows is None and problem.symmetric  # to find K c of neighbours by
 
     # ---- entries ------------------------------------------------------------------------------
@@ -140,6 +142,7 @@ class Ledger:
             self.coef[at], self.intercept[at], self.h[at] = coef[better], b[better], h[better]
             self.objective[at] = out[better, 2] / (problem.n * Cs[better])
             self._note(at, column[better], out[better])
+            self._floor[at] = out[better, 3]
             return self._meets(out, within)
 
     def solved(
@@ -375,7 +378,7 @@ class Ledger:
         self.kkt[l, folds] = np.maximum(self.kkt[l, last], taken)
         self.gap[l, folds] = self.gap[l, last]
         self.gap_abs[l, folds] = self.gap_abs[l, last]
-        self._decide(l, folds, self.h[l, rows] + self.intercept[l])
+        self._decide(l, folds, folds, self.h[l, rows] + self.intercept[l], self._floor[l])
         self.how[l, folds] = UNCHANGED
 
     def _solved_nearby(
@@ -418,8 +421,8 @@ class Ledger:
                 out[k, part] = judge.figures(h, c, b_part, Cs, mine)
                 values[k, part] = h[np.arange(len(c)), mine] + b_part
         for k, l in enumerate(ls):
-            self._decide(l, folds, values[k])
             self._note(l, folds, out[k])
+            self._decide(l, folds, folds, values[k], out[k][:, 3])
         return np.array([self._meets(figures, within) for figures in out])
 
     def _nearby(self, l: int, coef: FloatArray, own: IntArray, touched: IntArray) -> FloatArray:
@@ -454,11 +457,12 @@ class Ledger:
         better = self._better(where, column, out)
         pairs = np.arange(folds.offsets[fold], folds.offsets[fold + 1])
         values = h[:, folds.test[fold]] + b[:, None]
-        self._decide(where[better, None], pairs, values[better])
+        self._note(where[better], column[better], out[better])
+        at = where[better, None]
+        self._decide(at, pairs, fold, values[better], out[better, 3][:, None])
         if self.guests and self.task.guests is not None:
             K = self.task.guests.K[self.task.guests.test[fold]]
             self.guests[fold][where[better]] = coef[better] @ K.T + b[better, None]
-        self._note(where[better], column[better], out[better])
         self.how[where[better], fold] = how
         return self._meets(out, within)
 
@@ -503,12 +507,23 @@ class Ledger:
 
     # ---- small change -------------------------------------------------------------------------
 
-    def _decide(self, l: Any, pairs: IntArray, values: FloatArray) -> None:
-        """Enter decision values and what the target makes of them."""
-        rows = self.task.folds.pair_rows[pairs]
+    def _decide(
+        self, l: Any, pairs: IntArray, folds: Any, values: FloatArray, floor: Any
+    ) -> None:
+        """Enter decision values and what the target makes of them; their figures are entered.
+
+        A label that the rounding of its value could turn round means nothing, however good the
+        solution is: it counts as a violation of 1.
+        """
+        problem, target = self.task.problem, self.task.problem.target
+        y, rounding = problem.y[self.task.folds.pair_rows[pairs]], floor / ROUNDING
         self.decision[l, pairs] = values
-        problem = self.task.problem
-        self.wrong[l, pairs] = problem.target.wrong(problem.y[rows], values)
+        self.wrong[l, pairs] = target.wrong(y, values)
+        blurred = target.wrong(y, values - rounding) != target.wrong(y, values + rounding)
+        if blurred.any():
+            where = np.broadcast_to(l, blurred.shape)[blurred]
+            columns = np.broadcast_to(folds, blurred.shape)[blurred]
+            self.kkt[where, columns] = np.maximum(self.kkt[where, columns], 1.0)
 
     def _better(self, l: IntArray, columns: IntArray, out: FloatArray) -> NDArray[np.bool_]:
         """Which solutions are better than those entered before, if any."""

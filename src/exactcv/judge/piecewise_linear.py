@@ -31,7 +31,8 @@ Nothing here knows how c and b were found.  Two figures come out.
 - The rounding of u = K c + b itself, e_i = 1.1e-16 sqrt(K_ii) sum_j sqrt(K_jj) |c_j|, the largest
   of rows within 1 of their knot.  It bounds what is seen in practice (the errors of a sum of n
   terms largely cancel), and rounding in the entries of K.  Beyond it nothing that is computed from
-  c in float64 means anything.
+  c in float64 means anything; a left-out value that is no further than that from changing its label
+  counts for 1 (``ledger.py``).
 
 **gap: a duality gap of a primal and a dual point that are both feasible.**  Let c~ be any point in
 the boxes with sum c~ = 0, f~ its function, and D(c~) = -1/2 ||f~||^2 - sum_i C_i L*_i(-c~_i / C_i)
@@ -92,9 +93,7 @@ from .._core import _residuals
 from .._core._lines import Lines
 from .._core.reference import residuals as reference
 from ..problem.losses import PiecewiseLinear
-from ..problem.problem import row_weights
 from ..types import FloatArray, IntArray
-from .intercept import canonical_intercept, doubt
 
 __all__ = ["PiecewiseLinearJudge"]
 
@@ -104,8 +103,8 @@ class PiecewiseLinearJudge:
     """The judge of one training set; see ``certificate.Judge``.
 
     ``weight`` is zero for rows that take no part; C_i = C weight_i.  ``table`` (hinge loss only) is
-    what ``vector.h`` says; other losses with a minimum are judged by ``lines``, and those without
-    by the NumPy twin.  ``blurred`` (for the hinge) is what every h may be off by besides rounding.
+    what ``vector.h`` says; other losses are judged by ``lines``.  ``blurred`` (for the hinge) is
+    what every h may be off by besides rounding.
     """
 
     loss: PiecewiseLinear
@@ -159,13 +158,8 @@ class PiecewiseLinearJudge:
         if self.table is not None:
             _residuals.intercepts(h, coef, C, self.table, own, tolerances.AT_BOUND, out)
             return out
-        if self.lines is not None:
-            self.lines.intercepts(h, coef, C, own, out)
-            return out
-        for k, box in enumerate(C[:, None] * row_weights(self.weight, len(C), own)):
-            levels = self.loss.coefficient_levels(box)
-            near = self.scale.closeness(levels)
-            out[k] = canonical_intercept(h[k], coef[k], levels, self.loss, box > 0, near)
+        assert self.lines is not None
+        self.lines.intercepts(h, coef, C, own, out)
         return out
 
     def figures(
@@ -195,27 +189,18 @@ class PiecewiseLinearJudge:
                 out,
             )
             return out
-        if self.lines is not None:
-            self.lines.judge(h, coef, intercept, C, own, out)
-            return out
-        for k, box in enumerate(C[:, None] * row_weights(self.weight, len(C), own)):
-            one = h[k], coef[k], intercept[k]
-            out[k] = reference.tally(*one, box, self.loss, self.fit_intercept, self.scale)
-            if self.fit_intercept:
-                levels = self.loss.coefficient_levels(box)
-                near = self.scale.closeness(levels)
-                unsure = doubt(*one, levels, self.loss, box > 0, near) / self.scale.unit
-                out[k, 0] = max(out[k, 0], unsure)
+        assert self.lines is not None
+        self.lines.judge(h, coef, intercept, C, own, out)
         return out
 
 
 def _lines(
     loss: PiecewiseLinear, weight: FloatArray, fit_intercept: bool, scale: reference.Scale
-) -> Lines | None:
-    """The compiled loops; None if some loss has no minimum, and so no value to speak of."""
+) -> Lines:
+    """The compiled loops."""
     slopes = loss.slopes
     if not ((slopes[:, 0] <= 0.0) & (slopes[:, -1] >= 0.0)).all():
-        return None
+        raise ValueError("a loss without a minimum has no value to speak of")
     heaviest = float(weight.max(initial=0.0)) or 1.0
     width = weight * (slopes[:, -1] - slopes[:, 0])
     table = np.column_stack(

@@ -343,7 +343,7 @@ def encode_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any], IntArray]
     if labels.dtype.kind == "f" and not (classes == np.floor(classes)).all():
         raise InputError(
             "y holds real numbers that are not class labels (Unknown label type: continuous); "
-            "exactcv classifies"
+            "for numbers use SVRCV, or a loss for them such as epsilon_insensitive"
         )
     return labels, classes, codes.astype(np.intp)
 

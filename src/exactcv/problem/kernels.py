@@ -224,6 +224,7 @@ def _exponential(
 def _of_products(
     X: FloatArray, kernel: Kernel, gamma: float | None
 ) -> Callable[[FloatArray, Tile], None]:
+    @np.errstate(over="ignore", invalid="ignore")  # it is seen at the end
     def step(tile: FloatArray, where: Tile) -> None:
         np.matmul(X[where[0]], X[where[1]].T, out=tile)
         if gamma is None:

@@ -1,7 +1,6 @@
 """The compiled loops of ``_residuals.pyx``, ``_lines.pyx`` and ``_smo.pyx`` once more, in NumPy.
 
-They are what the tests compare the compiled code with, and ``tally`` is also what judges losses
-without a minimum.
+They are what the tests compare the compiled code with.
 """
 
 from __future__ import annotations

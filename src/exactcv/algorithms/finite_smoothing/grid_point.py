@@ -8,7 +8,8 @@ out moves them by up to sum |c_j| K_jj.  Where the full data need a delta that i
 (nearly singular kernels with an intercept: rows that differ by 1e-9 of the range of f decide), no
 number of steps that could be paid for gets a fold there.  Such folds skip the smoothing: they
 start from the full solution's sets, where Lemma 3's projection would start too, and these are
-corrected by the active set of ``engine/path.py``, which does not cycle.  The papers have no such
+corrected by the active set of ``engine/path.py``, which does not cycle; and so do all folds where
+K is not positive semidefinite, whose smoothed problems have no minimum.  The papers have no such
 case; ``stats["from_sets"]`` counts them.
 """
 
@@ -196,8 +197,10 @@ class GridPoint:
         if not len(rest):
             return coef, Effort()
         far = self._moved([left_out[k] for k in rest]) > REACH * delta
+        if not problem.psd:  # its steps lead nowhere in particular
+            far[:] = True
         levels = MAX_LEVELS
-        if not task.folds.leave_one_out:  # few columns, and a bound that is far from sharp: one try
+        if problem.psd and not task.folds.leave_one_out:  # few columns, and a bound that is far from sharp: one try
             levels, far = (1 if far.any() else MAX_LEVELS), np.zeros(len(rest), dtype=bool)
         near, from_sets = rest[~far], rest[far]
         effort = Effort(from_sets=len(from_sets))
