@@ -28,6 +28,7 @@ __all__ = [
     "CVInterval",
     "CVResult",
     "ClusterError",
+    "ConformalSVC",
     "Corrected",
     "ErrorCurveDisplay",
     "ExactCVError",
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
     from .crossval.pair_result import PairResult
     from .crossval.regression_result import RegressionResult
     from .crossval.result import CVResult
+    from .estimators.conformal_svc import ConformalSVC
     from .estimators.drop_in.functions import cross_val_predict, cross_val_score
     from .estimators.drop_in.grid_search import GridSearchCV
     from .estimators.nested import nested_cross_validate
@@ -116,6 +118,7 @@ _LAZY = {
     "RocDisplay": "report.plots",
     "SVCCV": "estimators.svc_cv",
     "SmoothSVC": "estimators.smooth_svc",
+    "ConformalSVC": "estimators.conformal_svc",
     "CVInterval": "crossval.cv_interval",
     "cv_interval": "crossval.cv_interval",
     "SmoothSVR": "estimators.smooth_svr",

@@ -56,6 +56,11 @@ class Mover:
         Of all rows that will ever take part, each with a positive weight.
     C, tol : float
 
+    Attributes
+    ----------
+    merged : Merged
+        Rows that are one.
+
     Examples
     --------
     >>> from exactcv.problem.losses import hinge
@@ -71,12 +76,12 @@ class Mover:
 
     def __init__(self, problem: Problem, C: float, tol: float = 1e-8):
         self.problem, self.C, self.tol = problem, float(C), tol
-        self._merged = Merged.of(problem)
-        self._tracker = Tracker(self._merged.problem, np.zeros(1, dtype=np.int32), tol)
+        self.merged = Merged.of(problem)
+        self._tracker = Tracker(self.merged.problem, np.zeros(1, dtype=np.int32), tol)
 
     def solved(self, cancel: NDArray[np.int32]) -> Standing:
         """The solution with every box as it is in the problem, from nothing."""
-        sites = self._merged.problem
+        sites = self.merged.problem
         self._tracker.resume(sites.weight, cancel)
         return self._judged(full_path(sites, np.array([self.C]), self._tracker)[0])
 
@@ -84,11 +89,23 @@ class Mover:
         self, weight: FloatArray, coef: FloatArray, cancel: NDArray[np.int32]
     ) -> Standing:
         """A solution that somebody else has found, made ready; ``coef`` are those of rows."""
-        self._tracker.resume(self._merged.together(weight), cancel)
-        sites = self._merged.together(coef)
+        self._tracker.resume(self.merged.together(weight), cancel)
+        sites = self.merged.together(coef)
         state = states_of(self._tracker.problem, self.C, sites)
         start = Point(self.C, state, sites, self.problem.K @ sites, 0.0)
         return self._judged(self._tracker.nearby(start), weight)
+
+    def taking_up(self, at: Standing) -> Standing:
+        """A solution of the problem without its last row, of another mover, as one of this one."""
+        row, coef = self.problem.K[-1, :-1], at.point.coef
+        point = replace(
+            at.point,
+            state=np.append(at.point.state, np.int8(-1)),
+            coef=np.append(coef, 0.0),
+            h=np.append(at.point.h, row @ coef),
+        )
+        weight = np.append(at.weight, 0.0)
+        return replace(at, weight=weight, coef=np.append(at.coef, 0.0), point=point)
 
     def moved(
         self, at: Standing, rows: IntArray, to: FloatArray, cancel: NDArray[np.int32]
@@ -96,7 +113,7 @@ class Mover:
         """The solution when these rows have those weights."""
         weight = at.weight.copy()
         weight[rows] = to
-        before, after = self._merged.together(at.weight), self._merged.together(weight)
+        before, after = self.merged.together(at.weight), self.merged.together(weight)
         self._tracker.resume(after, cancel)
         point = replace(at.point, state=self._guess(at, before, after), fallback=False)
         if self._stays(at, before, after):
@@ -138,7 +155,7 @@ class Mover:
     def _figures(self, point: Point, weight: FloatArray) -> tuple[Standing, bool]:
         """What the judge says, and whether another attempt would be no use."""
         problem, C = self.problem.weighted(weight), np.array([self.C])
-        coef = self._merged.apart(point.coef, weight)
+        coef = self.merged.apart(point.coef, weight)
         h = coef @ problem.K
         judge = judge_for(problem)
         b = judge.intercepts(h[None], coef[None], C)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ..crossval.forgetting import Held
+from ..crossval.moving_pairs import MovingPairs
 from ..crossval.run import KernelRows, Plan
 from ..exceptions import InputError, InputIndexError, InputTypeError, Interrupted, UnsupportedError
 from ..judge.certificate import warn_if_short
@@ -52,7 +52,7 @@ class TrainedOn:
     weight: FloatArray
     n_given: int
     matrix: bool
-    held: Held | None = None
+    held: MovingPairs | None = None
 
     @classmethod
     def of(
@@ -162,7 +162,7 @@ def _check_classes(known: TrainedOn, gone: IntArray, classes: Any) -> None:
         )
 
 
-def _held(model: SVCCV, known: TrainedOn, workers: Workers) -> Held:
+def _held(model: SVCCV, known: TrainedOn, workers: Workers) -> MovingPairs:
     """What the model has kept, or makes now, from the coefficients it was fitted with."""
     if known.held is not None:
         return known.held
@@ -176,8 +176,8 @@ def _held(model: SVCCV, known: TrainedOn, workers: Workers) -> Held:
     coef = pair_coefficients(
         model.dual_coef_, model.n_support_, place[model.support_], len(known.rows)
     )
-    held = Held.of(
-        rows, known.codes, known.weight, coef, model.C_, model.fit_intercept, model.tol, workers
+    held = MovingPairs.of(
+        rows, known.codes, known.weight, model.C_, model.fit_intercept, model.tol, workers, coef
     )
     model._trained_on = replace(known, held=held)
     return held

@@ -19,8 +19,7 @@ from sklearn.utils.metadata_routing import (
     MethodMapping,
     get_routing_for_object,
 )
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..algorithms import get_method
 from ..crossval.corrected import Corrected, correction_of
@@ -73,6 +72,7 @@ from .cv_table import cv_table
 from .forget import TrainedOn, forget
 from .nested_fit import nested_of
 from .settings import dense, grid_of, kernel_with, kernels_of, routed, rows_of
+from .rows import read_new_rows, read_training_rows
 from .sv_layout import layout, pair_decisions
 from .typed import TypedClassifier, offered_if
 
@@ -494,31 +494,8 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             )
 
     def _read_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """X (sparse stays sparse) and the labels, in scikit-learn's way but with our errors."""
-        inputs.refuse_path(X)
-        inputs.refuse_missing_labels(y)
-        try:
-            with inputs.naming_text(X):
-                X, y = validate_data(
-                    self,
-                    X,
-                    y,
-                    accept_sparse="csr",
-                    dtype=np.float64,
-                    order="C",
-                    ensure_min_samples=2,
-                )
-            check_classification_targets(y)
-        except TypeError as error:
-            raise InputTypeError(str(error)) from error
-        except ValueError as error:
-            raise InputError(str(error)) from error
-        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
-            raise InputError(
-                "with kernel='precomputed' X is the kernel matrix and must be square, "
-                f"got {X.shape}"
-            )
-        return X, y
+        """X (sparse stays sparse) and the labels."""
+        return read_training_rows(self, X, y)
 
     def _route(
         self, sample_weight: Any, groups: Any, params: dict[str, Any], scorer: Scorer
@@ -724,14 +701,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             from .lowrank_fit import values_of_file
 
             return values_of_file(self, X)
-        inputs.refuse_path(X)
-        try:
-            with inputs.naming_text(X):
-                X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        except TypeError as error:
-            raise InputTypeError(str(error)) from error
-        except ValueError as error:
-            raise InputError(str(error)) from error
+        X = read_new_rows(self, X)
         if hasattr(self, "weights_"):
             from .lowrank_fit import decision_values
 

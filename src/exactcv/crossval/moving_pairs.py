@@ -1,4 +1,4 @@
-"""Models of pairs of classes from which rows are forgotten, one move after the other.
+"""The models of all pairs of classes at one C, as solutions that can move.
 
 To forget a row is to move its box to 0 in every pair of classes that it belongs to
 (``engine/moves.py``); the other pairs do not know the row and stay as they are.
@@ -22,11 +22,11 @@ from ..types import FloatArray, IntArray
 from .one_vs_one import PairFit
 from .run import KernelRows
 
-__all__ = ["Held"]
+__all__ = ["MovingPair", "MovingPairs"]
 
 
 @dataclass(frozen=True)
-class _Pair:
+class MovingPair:
     """The model of one pair of classes, and what moves it."""
 
     first: int
@@ -35,7 +35,7 @@ class _Pair:
     mover: Mover
     standing: Standing
 
-    def without(self, gone: IntArray, workers: Workers) -> _Pair:
+    def without(self, gone: IntArray, workers: Workers) -> MovingPair:
         """The same without some of all rows."""
         mine = np.flatnonzero(np.isin(self.rows, gone, assume_unique=True))
         if not len(mine):
@@ -54,13 +54,13 @@ class _Pair:
 
 
 @dataclass(frozen=True)
-class Held:
-    """The models of all pairs of classes at one C, ready to forget rows.
+class MovingPairs:
+    """One model for each pair of classes, in the order of ``one_vs_one``.
 
     Those that come from one another share kernel matrices and factors, which ``lock`` guards.
     """
 
-    pairs: tuple[_Pair, ...]
+    pairs: tuple[MovingPair, ...]
     convex: bool
     tol: float
     lock: Lock
@@ -71,29 +71,32 @@ class Held:
         rows: KernelRows,
         codes: IntArray,
         weight: FloatArray,
-        coef: Sequence[FloatArray],
         C: float,
         fit_intercept: bool,
         tol: float,
         workers: Workers,
-    ) -> Held:
-        """From models that were fitted: ``coef`` are those of each pair, for all rows."""
+        coef: Sequence[FloatArray] | None = None,
+    ) -> MovingPairs:
+        """The models on all rows; ``coef`` are those of each pair, for all rows, if known."""
         classes = range(int(codes.max()) + 1)
 
-        def one(k: int) -> _Pair:
+        def one(k: int) -> MovingPair:
             first, second = pairs[k]
             mine = np.flatnonzero((codes == first) | (codes == second))
             signs = np.where(codes[mine] == second, 1.0, -1.0)
             K = rows.K if len(mine) == len(codes) else rows.part(mine).K
             problem = Problem(K, signs, weight[mine], hinge(signs), fit_intercept, rows.psd)
             mover = Mover(problem, C, tol)
-            standing = mover.found(weight[mine], coef[k][mine], workers.cancel)
-            return _Pair(first, second, mine, mover, standing)
+            if coef is None:
+                standing = mover.solved(workers.cancel)
+            else:
+                standing = mover.found(weight[mine], coef[k][mine], workers.cancel)
+            return MovingPair(first, second, mine, mover, standing)
 
         pairs = list(combinations(classes, 2))
         return cls(tuple(workers.map(one, range(len(pairs)))), rows.psd, tol, Lock())
 
-    def without(self, rows: IntArray, workers: Workers) -> Held:
+    def without(self, rows: IntArray, workers: Workers) -> MovingPairs:
         """The models without these rows, each from the one at hand."""
         with self.lock:
             moved = workers.map(lambda pair: pair.without(rows, workers), self.pairs)
