@@ -36,6 +36,8 @@ __all__ = [
     "FileError",
     "GridSearchCV",
     "HeatMapDisplay",
+    "Influence",
+    "InfluenceDisplay",
     "InputError",
     "InputIndexError",
     "InputTypeError",
@@ -62,6 +64,7 @@ __all__ = [
     "cross_validate",
     "cv_interval",
     "datasets",
+    "influence",
     "leave_pair_out",
     "load_model",
     "methods",
@@ -77,6 +80,8 @@ if TYPE_CHECKING:
     from .crossval.corrected import Corrected
     from .crossval.cross_validate import cross_validate
     from .crossval.cv_interval import CVInterval, cv_interval
+    from .crossval.influence import influence
+    from .crossval.influence_result import Influence
     from .crossval.leave_pair_out import leave_pair_out
     from .crossval.nested_result import NestedResult
     from .crossval.pair_result import PairResult
@@ -92,6 +97,7 @@ if TYPE_CHECKING:
     from .estimators.svc_cv import SVCCV
     from .estimators.svr_cv import SVRCV
     from .report.html.page import write_html
+    from .report.influence_plot import InfluenceDisplay
     from .report.number_plots import FanChartDisplay, PredictedDisplay, ResidualDisplay
     from .report.plots import ErrorCurveDisplay, HeatMapDisplay, LeftOutDisplay, RocDisplay
     from .storage.model_file import load_model, save_model
@@ -122,6 +128,9 @@ _LAZY = {
     "CVInterval": "crossval.cv_interval",
     "cv_interval": "crossval.cv_interval",
     "SmoothSVR": "estimators.smooth_svr",
+    "Influence": "crossval.influence_result",
+    "InfluenceDisplay": "report.influence_plot",
+    "influence": "crossval.influence",
     "leave_pair_out": "crossval.leave_pair_out",
     "load_model": "storage.model_file",
     "save_model": "storage.model_file",

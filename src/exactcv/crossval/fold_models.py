@@ -29,6 +29,8 @@ class FoldModels:
         Each tested row, and the fold that tests it.
     left_out : (T,)
         What that fold's model says of the row.
+    full : (n,), float
+        Coefficients and intercept of the model of all rows.
     certificate : Certificate
     """
 
@@ -37,6 +39,7 @@ class FoldModels:
     row: IntArray
     fold: IntArray
     left_out: FloatArray
+    full: tuple[FloatArray, float]
     certificate: Certificate
 
     def values(self, K: FloatArray) -> FloatArray:
@@ -68,5 +71,6 @@ def fold_models(task: Task, method: str, workers: Workers) -> FoldModels:
         row=folds.pair_rows,
         fold=folds.pair_folds,
         left_out=ledger.decision[0],
+        full=(ledger.coef[0], float(ledger.intercept[0])),
         certificate=ran.certificate,
     )
