@@ -43,7 +43,11 @@ class Influence:
         The decision value of each row by the model without it.
     error_change, loss_change : (n,)
         By how much the share of rows that are wrong, and the mean hinge loss, change when row i is
-        left out; negative if the model is better without it.
+        left out; negative if the others are better off without it.
+    benefit : (n,)
+        What is gained by removing row i: by how much the sum of the losses of the others falls,
+        and, where the training rows are watched, the loss of row i itself when it is left out,
+        which is then no longer there.
     y, y_watched : (n,), (m,)
         Labels as signs: +1 is ``classes[1]``.
     classes : (2,)
@@ -64,6 +68,7 @@ class Influence:
     left_out: FloatArray
     error_change: FloatArray
     loss_change: FloatArray
+    benefit: FloatArray
     y: FloatArray
     y_watched: FloatArray
     classes: NDArray[Any]
@@ -89,9 +94,13 @@ class Influence:
         signs = present.y[present.rows] if y_watched is None else y_watched
         errors = _mean_change(change, value, signs, itself, _wrong)
         losses = _mean_change(change, value, signs, itself, _loss)
+        benefit = -losses * (len(value) - itself)
+        if itself:
+            benefit += _loss(signs * left_out)
         if not present.all:
             change, left_out = present.spread(change.T, np.nan).T, present.spread(left_out, np.nan)
             errors, losses = present.spread(errors, np.nan), present.spread(losses, np.nan)
+            benefit = present.spread(benefit, np.nan)
             if itself:
                 change, value = present.spread(change, np.nan), present.spread(value, np.nan)
         return cls(
@@ -100,6 +109,7 @@ class Influence:
             left_out=left_out,
             error_change=errors,
             loss_change=losses,
+            benefit=benefit,
             y=present.y.copy(),
             y_watched=present.y.copy() if y_watched is None else y_watched,
             **facts,
@@ -110,29 +120,28 @@ class Influence:
 
     def __repr__(self) -> str:
         exact = "exact" if self.certificate.exact else "NOT exact"
-        helping = int(np.count_nonzero(self.loss_change < 0))
+        first = self.helps_most(3).tolist()
         return (
-            f"<Influence: {len(self.y)} rows on {len(self.value)}, C={self.C:.4g}; the loss of the "
-            f"others falls without {helping} of them, {exact}>"
+            f"<Influence: {len(self.y)} rows on {len(self.value)}, C={self.C:.4g}; removing row "
+            f"{', '.join(map(str, first)) or 'none'} helps most, {exact}>"
         )
 
     def helps_most(self, k: int | None = None) -> IntArray:
-        """The rows whose removal helps the others most, the first most of all.
+        """The rows whose removal helps, by ``benefit``, the first most of all.
 
-        Those whose removal lowers the mean hinge loss of the others, by how much; with ``k`` only
-        the first so many.  Mislabelled rows are often among the first.
+        With ``k`` only the first so many.  Mislabelled rows are often among the first.
         """
         if k is not None and not (isinstance(k, (int, np.integer)) and k >= 0):
             raise InputError(f"k must be a whole number, 0 or more, or None, got {k!r}")
-        order = np.argsort(self.loss_change, kind="stable")
-        found = order[self.loss_change[order] < 0]
+        order = np.argsort(-self.benefit, kind="stable")
+        found = order[self.benefit[order] > 0]
         return found if k is None else found[:k]
 
     def to_frame(self) -> DataFrame:
         """One row for each training row, sorted: first those whose removal helps most.
 
-        ``row``, ``label``, ``left_out`` (its own left-out value), ``wrong`` (is that on the wrong
-        side), ``loss_change``, ``error_change``, ``largest_change`` (the largest change of a
+        ``row``, ``label``, ``benefit``, ``left_out`` (its own left-out value), ``wrong`` (is that
+        on the wrong side), ``loss_change``, ``error_change``, ``largest_change`` (the largest change of a
         watched row's value, with its sign) and ``of_row`` (which row that is).  Needs pandas.
         """
         try:
@@ -146,6 +155,7 @@ class Influence:
             {
                 "row": np.arange(len(self.y)),
                 "label": self.classes[(self.y > 0).astype(np.intp)],
+                "benefit": self.benefit,
                 "left_out": self.left_out,
                 "wrong": _wrong(self.y * self.left_out),
                 "loss_change": self.loss_change,
@@ -155,7 +165,7 @@ class Influence:
             }
         )
         frame = frame[~np.isnan(self.left_out)]
-        return frame.sort_values("loss_change", kind="stable").reset_index(drop=True)
+        return frame.sort_values("benefit", ascending=False, kind="stable", ignore_index=True)
 
     def _largest(self) -> tuple[IntArray, FloatArray]:
         """For each row which other row's value it changes most, and by how much."""
@@ -189,7 +199,7 @@ class Influence:
         n = int(np.count_nonzero(~np.isnan(self.left_out)))
         helping = self.helps_most()
         first = ", ".join(
-            f"{row} ({self.loss_change[row]:+.2g})" for row in helping[:10].tolist()
+            f"{row} ({self.benefit[row]:.2g})" for row in helping[:10].tolist()
         )
         wrong = int(np.count_nonzero(_wrong(self.y * self.left_out)))
         gamma = "" if self.gamma is None else f", gamma={self.gamma:.4g}"
@@ -198,8 +208,9 @@ class Influence:
             ("left out", f"{wrong} of {n} rows are on the wrong side when they are left out"),
             (
                 "helps most",
-                f"the mean loss of the others falls without any one of {len(helping)} rows, most "
-                f"without: {first}" if len(helping) else "no row, by the loss of the others",
+                f"removing row (and what that takes off the sum of losses) {first}"
+                if len(helping)
+                else "no row would be better removed",
             ),
             ("certificate", str(self.certificate)),
             ("time", f"{self.seconds:.3f} s"),
