@@ -125,8 +125,8 @@ def influence(
     )
     checks.check_flag("progress", progress)
     n_threads = checks.check_n_threads(n_jobs)
+    _check_rows(y, sample_weight)
     request = KernelRequest.read(given, plan)
-    _check_rows(request)
     watched, signs = _read_test(X_test, y_test, request)
     _check_memory(request, watched, memory_limit)
     try:
@@ -186,13 +186,15 @@ def _check_convex(task: Task) -> None:
         )
 
 
-def _check_rows(request: KernelRequest) -> None:
-    for sign, label in zip((-1.0, 1.0), request.classes, strict=True):
-        count = int(np.count_nonzero(request.data.y == sign))
-        if count < 2:
+def _check_rows(y: Any, sample_weight: Any) -> None:
+    """Every class keeps a row when one is gone."""
+    _, classes, signs = inputs.read_labels(y, len(np.atleast_1d(np.asarray(y))))
+    weight = inputs.read_sample_weight(sample_weight, len(signs))
+    for sign, label in zip((-1.0, 1.0), classes.tolist(), strict=True):
+        if np.count_nonzero((signs == sign) & (weight > 0)) == 1:
             raise InputError(
-                f"class {label!r} has one row only; without it there is nothing to compare: each "
-                "class needs two rows"
+                f"class {label!r} has one row only; without it there is nothing to compare with: "
+                "each class needs two rows"
             )
 
 

@@ -156,9 +156,10 @@ def _check_classes(known: TrainedOn, gone: IntArray, classes: Any) -> None:
     there[gone] = False
     left = np.bincount(known.codes[there], minlength=len(classes))
     if not left.all():
+        lost = classes[left == 0].tolist()[0]
         raise InputError(
-            f"without these rows there would be none of class {classes[int(np.argmin(left))]!r} "
-            "left; a model without that class has to be fitted anew"
+            f"without these rows there would be none of class {lost!r} left; a model without that "
+            "class has to be fitted anew"
         )
 
 
