@@ -21,9 +21,7 @@ def left_out(name: str, C: float, fit_intercept: bool = True, n: int = 36) -> Le
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("C", [0.01, 0.3, 10.0, 1000.0])
 @pytest.mark.parametrize("name", sorted(BUILDERS))
-def test_ranges_hold_the_values_and_proofs_agree(
-    name: str, C: float, fit_intercept: bool
-) -> None:
+def test_ranges_hold_the_values_and_proofs_agree(name: str, C: float, fit_intercept: bool) -> None:
     models = left_out(name, C, fit_intercept)
     rows = np.arange(models.problem.n)
     values, kkt, gap = models.values(rows)

@@ -12,9 +12,9 @@ row.  All rows are treated alike, so that if the new one is exchangeable with th
 has a probability of at most eps, whatever the distribution and however bad the model (Vovk,
 Gammerman and Shafer 2005, chapter 2).
 
-The new row's own score comes from the models without it, which are those of the training rows alone.
-For each k the row's box moves from 0 to C (``engine/moves.py``), and then only the comparisons count:
-most follow from bounds, for the others the row is left out (``engine/comparisons.py``).
+The new row's own score comes from the models without it: those of the training rows alone.  For
+each k the row's box moves from 0 to C (``engine/moves.py``), and then only comparisons count: most
+follow from bounds, for the others the row is left out (``engine/comparisons.py``).
 """
 
 from __future__ import annotations
@@ -107,9 +107,7 @@ class Conformal:
             def values(pair: MovingPair) -> FloatArray:
                 return left_out_values(pair.mover, pair.standing, workers.cancel)
 
-            for pair, found in zip(
-                models.pairs, workers.map(values, models.pairs), strict=True
-            ):
+            for pair, found in zip(models.pairs, workers.map(values, models.pairs), strict=True):
                 others = np.setdiff1d(np.arange(k), [pair.first, pair.second])
                 cell = np.ix_(pair.rows, others)
                 still[cell] = np.minimum(still[cell], found[:, None])

@@ -14,7 +14,7 @@ from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .run import run
 
-__all__ = ["FoldModels", "fold_models"]
+__all__ = ["FoldModels", "fold_models", "models_and_ledger"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,6 @@ class FoldModels:
         Each tested row, and the fold that tests it.
     left_out : (T,)
         What that fold's model says of the row.
-    full : (n,), float
-        Coefficients and intercept of the model of all rows.
     certificate : Certificate
     """
 
@@ -39,7 +37,6 @@ class FoldModels:
     row: IntArray
     fold: IntArray
     left_out: FloatArray
-    full: tuple[FloatArray, float]
     certificate: Certificate
 
     def values(self, K: FloatArray) -> FloatArray:
@@ -49,6 +46,11 @@ class FoldModels:
 
 def fold_models(task: Task, method: str, workers: Workers) -> FoldModels:
     """Solve a task of one grid point and keep every fold's model."""
+    return models_and_ledger(task, method, workers)[0]
+
+
+def models_and_ledger(task: Task, method: str, workers: Workers) -> tuple[FoldModels, Ledger]:
+    """The same, with the ledger, which knows the model of all rows."""
     found = np.full((len(task.folds), task.problem.n), np.nan)
 
     def seen(ledger: Ledger, folds: IntArray, coef: FloatArray) -> None:
@@ -65,12 +67,12 @@ def fold_models(task: Task, method: str, workers: Workers) -> FoldModels:
     first = folds.offsets[:-1]
     rows = folds.pair_rows[first]
     b = ledger.decision[0, first] - np.einsum("ij,ij->i", task.problem.K[rows], found)
-    return FoldModels(
+    models = FoldModels(
         coef=found,
         intercept=b if task.problem.fit_intercept else np.zeros(len(b)),
         row=folds.pair_rows,
         fold=folds.pair_folds,
         left_out=ledger.decision[0],
-        full=(ledger.coef[0], float(ledger.intercept[0])),
         certificate=ran.certificate,
     )
+    return models, ledger

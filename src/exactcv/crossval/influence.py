@@ -36,7 +36,7 @@ from ..types import (
     MemoryLimit,
     Vector,
 )
-from .fold_models import FoldModels, fold_models
+from .fold_models import FoldModels, models_and_ledger
 from .influence_result import Influence
 from .requests import Given, KernelRequest
 from .run import Plan
@@ -105,6 +105,7 @@ def influence(
     >>> found.change.shape, found.certificate.exact
     ((60, 60), True)
     >>> found.helps_most(3)
+    array([48, 43, 11])
     """
     start = perf_counter()
     plan = Plan.of(
@@ -134,14 +135,14 @@ def influence(
             task, used_gamma = request.task(plan, workers)
             _check_convex(task)
             watch.say(f"{task.problem.n} rows, each left out once")
-            models = fold_models(task, "exact", workers)
+            models, ledger = models_and_ledger(task, "exact", workers)
+            coef, b = ledger.coef[0], float(ledger.intercept[0])
             K = task.problem.K
             if watched is not None:
                 K = _kernel_with(watched, request, used_gamma)
-            change = _changes(models, K, workers)
+            change = _changes(models, coef, b, K, workers)
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted before all rows were left out") from stop
-    coef, b = models.full
     result = Influence.of(
         request.present,
         None if watched is None else signs,
@@ -159,9 +160,10 @@ def influence(
     return result
 
 
-def _changes(models: FoldModels, K: FloatArray, workers: Workers) -> FloatArray:
+def _changes(
+    models: FoldModels, coef: FloatArray, b: float, K: FloatArray, workers: Workers
+) -> FloatArray:
     """u of every model less that of all rows, (n, m); K are the kernel values (m, n)."""
-    coef, b = models.full
     change = np.empty((len(models.coef), len(K)))
 
     def some(rows: IntArray) -> None:
@@ -222,9 +224,7 @@ def _read_test(
     return rows, np.where(labels == request.classes[1], 1.0, -1.0)
 
 
-def _kernel_with(
-    watched: FloatArray, request: KernelRequest, gamma: float | None
-) -> FloatArray:
+def _kernel_with(watched: FloatArray, request: KernelRequest, gamma: float | None) -> FloatArray:
     """Kernel values of the rows that are watched with the training rows."""
     kernel = request.kernel
     if kernel.name == "precomputed":

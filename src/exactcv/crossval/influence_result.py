@@ -141,8 +141,9 @@ class Influence:
         """One row for each training row, sorted: first those whose removal helps most.
 
         ``row``, ``label``, ``benefit``, ``left_out`` (its own left-out value), ``wrong`` (is that
-        on the wrong side), ``loss_change``, ``error_change``, ``largest_change`` (the largest change of a
-        watched row's value, with its sign) and ``of_row`` (which row that is).  Needs pandas.
+        on the wrong side), ``loss_change``, ``error_change``, ``largest_change`` (the largest
+        change of a watched row's value, with its sign) and ``of_row`` (which row that is).  Needs
+        pandas.
         """
         try:
             import pandas
@@ -198,9 +199,7 @@ class Influence:
         """Which rows the others would be better off without, in words."""
         n = int(np.count_nonzero(~np.isnan(self.left_out)))
         helping = self.helps_most()
-        first = ", ".join(
-            f"{row} ({self.benefit[row]:.2g})" for row in helping[:10].tolist()
-        )
+        first = ", ".join(f"{row} ({self.benefit[row]:.2g})" for row in helping[:10].tolist())
         wrong = int(np.count_nonzero(_wrong(self.y * self.left_out)))
         gamma = "" if self.gamma is None else f", gamma={self.gamma:.4g}"
         parts = [

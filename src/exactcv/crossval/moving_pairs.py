@@ -41,9 +41,7 @@ class MovingPair:
         if not len(mine):
             return self
         to = np.zeros(len(mine))
-        return replace(
-            self, standing=self.mover.moved(self.standing, mine, to, workers.cancel)
-        )
+        return replace(self, standing=self.mover.moved(self.standing, mine, to, workers.cancel))
 
     @property
     def fit(self) -> PairFit:

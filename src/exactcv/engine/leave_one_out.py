@@ -19,7 +19,7 @@ from ..judge.certificate import implied_accuracy
 from ..judge.intercept import DOUBT
 from ..judge.ledger import Ledger
 from ..problem.problem import Task
-from ..types import IntArray
+from ..types import FloatArray, IntArray
 from .bounds import Reach, Span, labels_proved, reach
 from .fold_solver import BLOCK, FoldSolver, Leaves, Place, blocks
 from .full_solution import FullSolution

@@ -85,9 +85,7 @@ class Mover:
         self._tracker.resume(sites.weight, cancel)
         return self._judged(full_path(sites, np.array([self.C]), self._tracker)[0])
 
-    def found(
-        self, weight: FloatArray, coef: FloatArray, cancel: NDArray[np.int32]
-    ) -> Standing:
+    def found(self, weight: FloatArray, coef: FloatArray, cancel: NDArray[np.int32]) -> Standing:
         """A solution that somebody else has found, made ready; ``coef`` are those of rows."""
         self._tracker.resume(self.merged.together(weight), cancel)
         sites = self.merged.together(coef)

@@ -110,7 +110,13 @@ class ConformalSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
     >>> X, y = exactcv.datasets.make_mixture(60, 4, random_state=0)
     >>> model = exactcv.ConformalSVC(C=1.0).fit(X[:50], y[:50])
     >>> model.p_values(X[50:53]).round(2)
-    >>> model.predict_set(X[50:53], coverage=0.8)
+    array([[0.2 , 0.82],
+           [0.06, 0.92],
+           [0.02, 1.  ]])
+    >>> model.predict_set(X[50:53], coverage=0.9)
+    array([[ True,  True],
+           [False,  True],
+           [False,  True]])
     """
 
     classes_: NDArray[Any]
@@ -164,10 +170,10 @@ class ConformalSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
             Labels of two or more classes, of any type that can be sorted.
         """
         kernel = self._check_settings()
-        X, y = read_training_rows(self, X, y)
-        n = X.shape[0]
+        rows, labels = read_training_rows(self, X, y)
+        n = rows.shape[0]
         check_memory(n, self.memory_limit, extra_bytes=2 * 8 * n * n)
-        _, self.classes_, codes = inputs.encode_labels(y, n)
+        _, self.classes_, codes = inputs.encode_labels(labels, n)
         if len(self.classes_) < 2:
             raise InputError(
                 f"y has one class only, {self.classes_[0]!r}; a classifier needs rows of two "
@@ -177,10 +183,10 @@ class ConformalSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
         self._class_weights = inputs.class_factors(self.class_weight, counts, self.classes_)
         if not (self._class_weights > 0).all():
             raise InputError("every class needs a positive class_weight")
-        self._rows, self._codes = X, codes
-        self.gamma_ = _gamma(kernel, X.shape[1])
+        self._rows, self._codes = rows, codes
+        self.gamma_ = _gamma(kernel, rows.shape[1])
         self.__dict__.pop("_conformal", None)  # of an earlier fit
-        self._keep_model(self._ready().models, X)
+        self._keep_model(self._ready().models, rows)
         warn_if_short(self.certificate_, np.array([self.C]), 1, stacklevel=user_level())
         return self
 
@@ -299,9 +305,7 @@ class ConformalSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
             A column for each of ``classes_``.  An empty set says that the row is unlike the
             training rows with any label.
         """
-        wanted = checks.real(
-            "coverage", coverage, lambda x: 0 < x < 1, "a number between 0 and 1"
-        )
+        wanted = checks.real("coverage", coverage, lambda x: 0 < x < 1, "a number between 0 and 1")
         return np.asarray(self.p_values(X, itself=itself) > 1.0 - wanted + EQUAL)
 
     def _new_rows(self, X: Any, itself: Any) -> NewRows:

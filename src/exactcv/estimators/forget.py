@@ -1,7 +1,7 @@
 """``SVCCV.forget``: the same model without some rows, with its certificate.
 
-An estimator that was fitted keeps the rows it was fitted to (`TrainedOn`); when it is first asked to
-forget, their kernel matrix is computed once more and kept for the models to come.
+An estimator keeps the rows that it was fitted to (`TrainedOn`); when it is first asked to forget,
+their kernel matrix is computed once more and kept for the models to come.
 """
 
 from __future__ import annotations

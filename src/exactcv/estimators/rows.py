@@ -1,4 +1,4 @@
-"""How classifiers read the rows they are fitted to, and new ones: as scikit-learn, with our errors."""
+"""How classifiers read rows, to be fitted to or new: scikit-learn's way, with our errors."""
 
 from __future__ import annotations
 

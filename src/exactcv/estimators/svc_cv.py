@@ -71,8 +71,8 @@ from ..types import (
 from .cv_table import cv_table
 from .forget import TrainedOn, forget
 from .nested_fit import nested_of
-from .settings import dense, grid_of, kernel_with, kernels_of, routed, rows_of
 from .rows import read_new_rows, read_training_rows
+from .settings import dense, grid_of, kernel_with, kernels_of, routed, rows_of
 from .sv_layout import layout, pair_decisions
 from .typed import TypedClassifier, offered_if
 
@@ -793,7 +793,7 @@ def fit_svc(
     sample_weight: Any = None,
     groups: Any = None,
     *,
-    keep: Keep = Keep(),  # noqa: B008  (frozen)
+    keep: Keep = Keep(),
     **params: Any,
 ) -> FloatArray | None:
     """``SVCCV.fit`` for callers that keep more than the model.
