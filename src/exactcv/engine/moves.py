@@ -4,7 +4,11 @@ A solution is a function of the boxes C_i = C w_i.  To forget a row is to move i
 one is to move its box from 0; a weight that changes is the same kind of thing.  From a solution at
 hand most rows stay where they are, so that block steps with the factor of the rows at a knot, which
 is kept from move to move, find the new one in a few small linear solves (``path.py`` tells what
-happens where they do not).  Every solution is judged from its coefficients, K c computed anew.
+happens where they do not).
+
+Every solution is judged from its coefficients.  K c is that of the solution before, as it was
+judged, and K times what differs, where few coefficients do; from nothing every 16th time, so that
+rounding does not add up, and whenever another attempt is needed.
 """
 
 from __future__ import annotations
@@ -23,6 +27,11 @@ from .path import Point, StateArray, Tracker, full_path, states_of
 
 __all__ = ["Mover", "Standing"]
 
+# K c is computed from nothing after so many moves, and where more than this share of the
+# coefficients differs: rows of K would have to be copied together.
+MOST_MOVES = 16
+FEW = 1 / 8
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -31,7 +40,8 @@ class Standing:
     weight : (n,), of each row; 0 if it takes no part.
     coef, intercept : f = K coef + intercept.
     kkt, gap : the judge's figures.
-    point : the same in terms of sites (``merged.py``), to start from.
+    point : the same in terms of sites (``merged.py``), to start from; its h = K c was judged.
+    moves : how often h was found from another since it was computed from nothing.
     """
 
     weight: FloatArray
@@ -40,6 +50,7 @@ class Standing:
     kkt: float
     gap: float
     point: Point
+    moves: int = 0
 
     @property
     def values(self) -> FloatArray:
@@ -114,9 +125,9 @@ class Mover:
         before, after = self.merged.together(at.weight), self.merged.together(weight)
         self._tracker.resume(after, cancel)
         point = replace(at.point, state=self._guess(at, before, after), fallback=False)
-        if self._stays(at, before, after):
-            return self._judged(point, weight)
-        return self._judged(self._tracker.nearby(point), weight)
+        if not self._stays(at, before, after):
+            point = self._tracker.nearby(point)
+        return self._judged(point, weight, at)
 
     def _guess(self, at: Standing, before: FloatArray, after: FloatArray) -> StateArray:
         """Where rows are: sites that come are at a knot, or where they need no coefficient."""
@@ -137,10 +148,12 @@ class Mover:
         changed = np.flatnonzero(before != after)
         return bool((at.point.coef[changed] == 0.0).all()) and bool((after[changed] == 0.0).all())
 
-    def _judged(self, point: Point, weight: FloatArray | None = None) -> Standing:
+    def _judged(
+        self, point: Point, weight: FloatArray | None = None, near: Standing | None = None
+    ) -> Standing:
         """Have a solution judged; what misses the mark is solved again."""
         weight = self.problem.weight if weight is None else weight
-        best = self._figures(point, weight)
+        best = self._figures(point, weight, near)
         for solve_again in (self._tracker.polish, self._tracker.slow_but_sure):
             if best[1] or point.fallback:
                 break
@@ -150,16 +163,27 @@ class Mover:
                 best = other
         return best[0]
 
-    def _figures(self, point: Point, weight: FloatArray) -> tuple[Standing, bool]:
+    def _figures(
+        self, point: Point, weight: FloatArray, near: Standing | None = None
+    ) -> tuple[Standing, bool]:
         """What the judge says, and whether another attempt would be no use."""
         problem, C = self.problem.weighted(weight), np.array([self.C])
         coef = self.merged.apart(point.coef, weight)
-        h = coef @ problem.K
+        h, moves = self._values(point.coef, near)
         judge = judge_for(problem)
         b = judge.intercepts(h[None], coef[None], C)
         kkt, gap_abs, primal, floor = judge.figures(h[None], coef[None], b, C)[0]
         gap = float(relative_gap(gap_abs, primal))
         limit = attainable(self.tol, floor, tolerances.POLISH * self.tol)
         there = replace(point, h=h, b=float(b[0]))
-        standing = Standing(weight, coef, float(b[0]), float(kkt), gap, there)
+        standing = Standing(weight, coef, float(b[0]), float(kkt), gap, there, moves)
         return standing, bool(max(kkt, gap) <= limit)
+
+    def _values(self, coef: FloatArray, near: Standing | None) -> tuple[FloatArray, int]:
+        """K c, and how often it was found from another."""
+        if near is not None and near.moves + 1 < MOST_MOVES:
+            by = coef - near.point.coef
+            rows = np.flatnonzero(by)
+            if len(rows) <= FEW * len(coef):
+                return near.point.h + by[rows] @ self.problem.K[rows], near.moves + 1
+        return np.asarray(coef @ self.problem.K), 0
