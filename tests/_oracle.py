@@ -42,6 +42,13 @@ class Run:
         return self.ledger.counts()[kind] / self.ledger.how.size
 
 
+def hinge_problem(small: Small, fit_intercept: bool = True) -> Problem:
+    """Of the rows with some weight."""
+    some = np.flatnonzero(small.weight > 0)
+    K = np.ascontiguousarray(small.K[np.ix_(some, some)])
+    return Problem(K, small.y[some], small.weight[some], hinge(small.y[some]), fit_intercept)
+
+
 def make_task(
     small: Small,
     Cs: Any,

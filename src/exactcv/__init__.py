@@ -28,6 +28,7 @@ __all__ = [
     "CVInterval",
     "CVResult",
     "ClusterError",
+    "ConformalSVC",
     "Corrected",
     "ErrorCurveDisplay",
     "ExactCVError",
@@ -35,6 +36,8 @@ __all__ = [
     "FileError",
     "GridSearchCV",
     "HeatMapDisplay",
+    "Influence",
+    "InfluenceDisplay",
     "InputError",
     "InputIndexError",
     "InputTypeError",
@@ -61,6 +64,7 @@ __all__ = [
     "cross_validate",
     "cv_interval",
     "datasets",
+    "influence",
     "leave_pair_out",
     "load_model",
     "methods",
@@ -76,11 +80,14 @@ if TYPE_CHECKING:
     from .crossval.corrected import Corrected
     from .crossval.cross_validate import cross_validate
     from .crossval.cv_interval import CVInterval, cv_interval
+    from .crossval.influence import influence
+    from .crossval.influence_result import Influence
     from .crossval.leave_pair_out import leave_pair_out
     from .crossval.nested_result import NestedResult
     from .crossval.pair_result import PairResult
     from .crossval.regression_result import RegressionResult
     from .crossval.result import CVResult
+    from .estimators.conformal_svc import ConformalSVC
     from .estimators.drop_in.functions import cross_val_predict, cross_val_score
     from .estimators.drop_in.grid_search import GridSearchCV
     from .estimators.nested import nested_cross_validate
@@ -90,6 +97,7 @@ if TYPE_CHECKING:
     from .estimators.svc_cv import SVCCV
     from .estimators.svr_cv import SVRCV
     from .report.html.page import write_html
+    from .report.influence_plot import InfluenceDisplay
     from .report.number_plots import FanChartDisplay, PredictedDisplay, ResidualDisplay
     from .report.plots import ErrorCurveDisplay, HeatMapDisplay, LeftOutDisplay, RocDisplay
     from .storage.model_file import load_model, save_model
@@ -116,9 +124,13 @@ _LAZY = {
     "RocDisplay": "report.plots",
     "SVCCV": "estimators.svc_cv",
     "SmoothSVC": "estimators.smooth_svc",
+    "ConformalSVC": "estimators.conformal_svc",
     "CVInterval": "crossval.cv_interval",
     "cv_interval": "crossval.cv_interval",
     "SmoothSVR": "estimators.smooth_svr",
+    "Influence": "crossval.influence_result",
+    "InfluenceDisplay": "report.influence_plot",
+    "influence": "crossval.influence",
     "leave_pair_out": "crossval.leave_pair_out",
     "load_model": "storage.model_file",
     "save_model": "storage.model_file",

@@ -107,3 +107,25 @@ def test_every_example_is_in_the_gallery_and_has_a_test() -> None:
         title, underline = path.read_text(encoding="utf-8").splitlines()[1:3]
         assert path.stem == "plot_error_curve" or underline == "=" * len(title), path.name
     assert len(list(EXAMPLES.glob("*.py"))) >= 10
+
+
+def test_clean_labels() -> None:
+    text = run("clean_labels.py", "--quick")
+    assert "the model without them is exact" in text
+    precision = float(text.split("draws of the flips: precision ")[1].split()[0])
+    assert precision > 0.6
+
+
+def test_forget_rows() -> None:
+    text = run("forget_rows.py", "--quick")
+    assert "10 rows forgotten, one after the other; exact" in text
+    difference = float(text.split("largest difference from a fit without them: ")[1].split()[0])
+    assert difference < 1e-7
+    assert "goes on forgetting: 11 rows" in text
+
+
+def test_label_sets() -> None:
+    text = run("label_sets.py", "--quick")
+    found = [float(line.split("found ")[1].split(";")[0]) for line in text.splitlines()[:4]]
+    assert found == sorted(found)
+    assert found[-1] >= 0.9

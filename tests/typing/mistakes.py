@@ -24,6 +24,8 @@ def choices(X: NDArray[np.float64], y: NDArray[np.float64]) -> None:
     exactcv.SVCCV(cv="lo")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     exactcv.SVCCV(gamma=["mean"])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
     exactcv.SVCCV(select="2se")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    exactcv.ConformalSVC(gamma="median")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    exactcv.influence(X, y)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     exactcv.SmoothSVC(strategy="III")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     exactcv.GridSearchCV(SVC(), {}, cv="loo")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     exactcv.cross_val_predict(SVC(), X, y, method="proba")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

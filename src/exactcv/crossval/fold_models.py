@@ -14,7 +14,7 @@ from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .run import run
 
-__all__ = ["FoldModels", "fold_models"]
+__all__ = ["FoldModels", "fold_models", "models_and_ledger"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,11 @@ class FoldModels:
 
 def fold_models(task: Task, method: str, workers: Workers) -> FoldModels:
     """Solve a task of one grid point and keep every fold's model."""
+    return models_and_ledger(task, method, workers)[0]
+
+
+def models_and_ledger(task: Task, method: str, workers: Workers) -> tuple[FoldModels, Ledger]:
+    """The same, with the ledger, which knows the model of all rows."""
     found = np.full((len(task.folds), task.problem.n), np.nan)
 
     def seen(ledger: Ledger, folds: IntArray, coef: FloatArray) -> None:
@@ -62,7 +67,7 @@ def fold_models(task: Task, method: str, workers: Workers) -> FoldModels:
     first = folds.offsets[:-1]
     rows = folds.pair_rows[first]
     b = ledger.decision[0, first] - np.einsum("ij,ij->i", task.problem.K[rows], found)
-    return FoldModels(
+    models = FoldModels(
         coef=found,
         intercept=b if task.problem.fit_intercept else np.zeros(len(b)),
         row=folds.pair_rows,
@@ -70,3 +75,4 @@ def fold_models(task: Task, method: str, workers: Workers) -> FoldModels:
         left_out=ledger.decision[0],
         certificate=ran.certificate,
     )
+    return models, ledger

@@ -19,7 +19,7 @@ from ..judge.certificate import implied_accuracy
 from ..judge.intercept import DOUBT
 from ..judge.ledger import Ledger
 from ..problem.problem import Task
-from ..types import IntArray
+from ..types import FloatArray, IntArray
 from .bounds import Reach, Span, labels_proved, reach
 from .fold_solver import BLOCK, FoldSolver, Leaves, Place, blocks
 from .full_solution import FullSolution
@@ -82,6 +82,29 @@ class LeaveOneOut:
                 events += self._with_coefficient(place, full, leaves.part(~fits), inverse)
             self.ledger.alike(l, *self._twins)
         return events
+
+    def ranges(self, l: int, point: Point) -> tuple[FloatArray, FloatArray]:
+        """Between which numbers each left-out value lies for sure, before any fold is solved.
+
+        The whole line where nothing is known.
+        """
+        count = len(self.task.folds.pair_rows)
+        low, high = np.full(count, -np.inf), np.full(count, np.inf)
+        if not self.ledger.sound(l):
+            return low, high
+        full = self._solution(l, point)
+        leaves, slack = self._leaves(full), self._slack(l, full)
+        nothing, fits = full.coef[leaves.sites] == 0.0, leaves.taken == 0.0
+        stays = fits & np.where(nothing, ~self._moves(l, full, leaves), self._inside(full, leaves))
+        low[leaves.folds[stays]] = full.u[leaves.sites[stays]] - slack
+        high[leaves.folds[stays]] = full.u[leaves.sites[stays]] + slack
+        rest = leaves.part(~fits)
+        if len(rest):
+            bounds = reach(full.problem, self.span, full, rest.sites, rest.taken, slack)
+            low[rest.folds], high[rest.folds] = bounds.low, bounds.high
+        twins, others = self._twins
+        low[twins], high[twins] = low[others], high[others]
+        return low, high
 
     def _with_coefficient(
         self, place: Place, full: FullSolution, leaves: Leaves, inverse: Inverse
@@ -159,7 +182,12 @@ class LeaveOneOut:
         """
         if not len(leaves):
             return
-        l = place.l
+        moves = self._moves(place.l, full, leaves)
+        self.ledger.unchanged(place.l, leaves.folds[~moves])
+        self._enter_full(place, full, leaves.part(moves))
+
+    def _moves(self, l: int, full: FullSolution, leaves: Leaves) -> NDArray[np.bool_]:
+        """Which rows without a coefficient may have held the intercept where it is."""
         limiting = np.zeros(full.problem.n, dtype=bool)
         if full.problem.fit_intercept and not len(full.members):
             limiting[[full.nearest(1), full.nearest(-1)]] = True
@@ -169,23 +197,24 @@ class LeaveOneOut:
             limiting[full.members[(bottom < 0.0) & (top > 0.0)]] = True
         limiting &= self.merged.copies == 1
         # A coefficient that was zero but for rounding is put right by an entry of its own.
-        moves = limiting[leaves.sites] | (self.ledger.coef[l, leaves.rows] != 0.0)
-        self.ledger.unchanged(l, leaves.folds[~moves])
-        self._enter_full(place, full, leaves.part(moves))
+        return np.asarray(limiting[leaves.sites] | (self.ledger.coef[l, leaves.rows] != 0.0))
 
     def _with_room(self, place: Place, full: FullSolution, leaves: Leaves) -> None:
         """What the other rows of the site can take up: the solution stays what it was."""
         l = place.l
         if not self.task.want_decision and self.ledger.sound(l):
-            # The site is still strictly inside its box, and with it the intercept a point.
-            coef, width = full.coef[leaves.sites], full.levels[leaves.sites] * leaves.keep[:, None]
-            inside = np.minimum(width[:, 0] - coef, coef - width[:, -1])
-            sure = inside > DOUBT * tolerances.AT_BOUND * (width[:, 0] - width[:, -1])
+            sure = self._inside(full, leaves)
             value = self.problem.y[leaves.rows] * full.u[leaves.sites]
             sure &= np.abs(value) > self._slack(l, full) + tolerances.TIE
             self.ledger.proved(l, leaves.folds[sure], value[sure] < 0)
             leaves = leaves.part(~sure)
         self._enter_full(place, full, leaves)
+
+    def _inside(self, full: FullSolution, leaves: Leaves) -> NDArray[np.bool_]:
+        """Is the site still strictly inside its box, and with it the intercept a point?"""
+        coef, width = full.coef[leaves.sites], full.levels[leaves.sites] * leaves.keep[:, None]
+        inside = np.minimum(width[:, 0] - coef, coef - width[:, -1])
+        return np.asarray(inside > DOUBT * tolerances.AT_BOUND * (width[:, 0] - width[:, -1]))
 
     def _enter_full(self, place: Place, full: FullSolution, leaves: Leaves) -> None:
         """Have the full data's coefficients judged for each fold; what is worse is solved."""

@@ -135,6 +135,20 @@ class Tracker:
             new, status = self._from_working_sets(point, C, state < 0)
         return new if new.rough else self._in_any_case(new, status)
 
+    def resume(self, weight: FloatArray, cancel: NDArray[np.int32]) -> None:
+        """Other boxes of the rows from here on; the factor of the free rows is kept."""
+        self._levels[:] = self.problem.loss.coefficient_levels(weight)  # the solver's own
+        self.problem, self._cancel = self.problem.weighted(weight), cancel
+        self.__dict__.pop("_working_sets", None)
+
+    def nearby(self, point: Point) -> Point:
+        """The solution from one with nearly the same states, whatever a factor costs: it is there.
+
+        The states of ``point`` are those to try first; rows that take no part have state -1.
+        """
+        new, status = self._solve(point, point.C, crowd=CROWD)
+        return new if status == Status.CONVERGED else self.move(point, point.C)
+
     def adopt(self, point: Point, C: float) -> Point:
         """A feasible point near the solution of a larger training set, to start from."""
         return replace(self._feasible(point, C, self.problem.weight == 0), rate=point.rate)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..crossval.one_vs_one import PairFit
 from ..types import FloatArray, IntArray
 
-__all__ = ["Layout", "layout", "pair_decisions"]
+__all__ = ["Layout", "layout", "pair_coefficients", "pair_decisions"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,29 @@ def layout(fits: tuple[PairFit, ...], l: int, codes: IntArray) -> Layout:
         dual[fit.first, fit.rows[~of_first]] = fit.coef[l, ~of_first]
     sign = 1.0 if n_classes == 2 else -1.0
     return Layout(support, n_support.astype(np.int32), sign * dual[:, support], sign * intercept)
+
+
+def pair_coefficients(
+    dual_coef: FloatArray, n_support: NDArray[np.integer[Any]], support: IntArray, n: int
+) -> list[FloatArray]:
+    """The coefficients of each pair, one for each of n rows, positive for its second class.
+
+    Examples
+    --------
+    >>> pair_coefficients(np.array([[-1.0, 1.0]]), np.array([1, 1]), np.array([2, 0]), 3)
+    [array([ 1.,  0., -1.])]
+    """
+    n_classes = len(n_support)
+    sign = 1.0 if n_classes == 2 else -1.0
+    ends = np.concatenate([[0], np.cumsum(n_support)])
+    found = []
+    for a, b in combinations(range(n_classes), 2):
+        coef = np.zeros(n)
+        first, second = slice(ends[a], ends[a + 1]), slice(ends[b], ends[b + 1])
+        coef[support[first]] = sign * dual_coef[b - 1, first]
+        coef[support[second]] = sign * dual_coef[a, second]
+        found.append(coef)
+    return found
 
 
 def pair_decisions(

@@ -19,8 +19,7 @@ from sklearn.utils.metadata_routing import (
     MethodMapping,
     get_routing_for_object,
 )
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..algorithms import get_method
 from ..crossval.corrected import Corrected, correction_of
@@ -70,7 +69,9 @@ from ..types import (
     Vector,
 )
 from .cv_table import cv_table
+from .forget import TrainedOn, forget
 from .nested_fit import nested_of
+from .rows import read_new_rows, read_training_rows
 from .settings import dense, grid_of, kernel_with, kernels_of, routed, rows_of
 from .sv_layout import layout, pair_decisions
 from .typed import TypedClassifier, offered_if
@@ -185,7 +186,10 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         ``store_cv_results`` also ``decision``, (grid, n) or for several classes (grid, n, pairs)
         with the signs of "ovo": the mean if several folds test a row, NaN if none does.
     certificate_ : Certificate
-        ``kkt`` and ``gap`` follow ``cv_results_``: the worst over folds and pairs.
+        ``kkt`` and ``gap`` follow ``cv_results_``: the worst over folds and pairs.  After
+        ``forget`` that of the model alone.
+    forgotten_ : ndarray of int
+        Only after ``forget``: the rows that are gone.
     classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_ :
         As in ``SVC``.
     coef_ : ndarray of shape (pairs, p)
@@ -234,6 +238,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
     intercept_: FloatArray
     weights_: FloatArray
     feature_map_: FeatureMap
+    forgotten_: NDArray[np.intp]
 
     def __init__(
         self,
@@ -398,6 +403,8 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             raise InputError(f"scoring={self.scoring!r} is NaN at every grid point")
         self._keep_results(tuning, tuned, keep, X.shape[0])
         self._keep_model(tuning, tuned, X, keep)
+        precomputed = self.kernel == "precomputed"
+        self._trained_on = TrainedOn.of(X, keep, tuning.codes, tuning.weight, precomputed)
         self._correction: Corrected | partial[Corrected] = correction_of(tuning, tuned, groups)
         if tuning.scorer.pairs:
             self._correction = partial(_refuse_pairs, tuning.scorer)
@@ -445,7 +452,8 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         if not hasattr(self, "_correction"):
             raise AttributeError(
                 "this SVCCV has no corrected_score_: it was read from a file (then summary() has "
-                "it), or has too many rows, for which the choice of the point gains next to nothing"
+                "it), has forgotten rows before it was worked out, or has too many rows, for which "
+                "the choice of the point gains next to nothing"
             )
         if not isinstance(self._correction, Corrected):
             self._correction = self._correction()
@@ -491,31 +499,8 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             )
 
     def _read_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """X (sparse stays sparse) and the labels, in scikit-learn's way but with our errors."""
-        inputs.refuse_path(X)
-        inputs.refuse_missing_labels(y)
-        try:
-            with inputs.naming_text(X):
-                X, y = validate_data(
-                    self,
-                    X,
-                    y,
-                    accept_sparse="csr",
-                    dtype=np.float64,
-                    order="C",
-                    ensure_min_samples=2,
-                )
-            check_classification_targets(y)
-        except TypeError as error:
-            raise InputTypeError(str(error)) from error
-        except ValueError as error:
-            raise InputError(str(error)) from error
-        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
-            raise InputError(
-                "with kernel='precomputed' X is the kernel matrix and must be square, "
-                f"got {X.shape}"
-            )
-        return X, y
+        """X (sparse stays sparse) and the labels."""
+        return read_training_rows(self, X, y)
 
     def _route(
         self, sample_weight: Any, groups: Any, params: dict[str, Any], scorer: Scorer
@@ -621,6 +606,50 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         """
         return nested_of(clone(self), X, y, outer, sample_weight, groups)
 
+    def forget(self, rows: int | Sequence[int] | NDArray[np.integer[Any]]) -> Self:
+        """The exact model without some of its rows, with its certificate, in a few steps.
+
+        A new estimator, at the same C, gamma and weights of the other rows: what ``fit`` on the
+        other rows would give there, up to rounding.  Its ``certificate_`` is the proof: the
+        conditions of the problem without the rows, checked from the coefficients alone.  This one
+        stays as it is.
+
+        Parameters
+        ----------
+        rows : int or sequence of int
+            Row numbers as they were given to ``fit``, also if rows were forgotten before.
+
+        Returns
+        -------
+        SVCCV
+            Fitted; ``forgotten_`` lists all rows that it was fitted to and has forgotten.
+
+        Notes
+        -----
+        How C and gamma were chosen stays as it was, with the rows: ``cv_results_``,
+        ``best_score_``, ``summary()`` and the sigmoids of ``predict_proba`` tell of that choice
+        (without the values of the rows that are gone).  To choose anew, fit again.
+
+        The first call computes the kernel matrix of the rows and keeps it; models that come from
+        one another share it.  So the rows are in memory for as long as one of these models is;
+        what is pickled, deep-copied or saved holds nothing of rows that were forgotten.
+
+        Only with ``loss="hinge"`` and without ``approx``.
+
+        Examples
+        --------
+        >>> import exactcv
+        >>> X, y = exactcv.datasets.make_mixture(60, 4, random_state=0)
+        >>> model = exactcv.SVCCV(Cs=[1.0]).fit(X, y)
+        >>> without = model.forget([3, 17])
+        >>> without.forgotten_, without.certificate_.exact
+        (array([ 3, 17]), True)
+        >>> without.forget(5).forgotten_
+        array([ 3,  5, 17])
+        """
+        check_is_fitted(self)
+        return forget(self, rows)
+
     # ---- what is kept -------------------------------------------------------------------------
 
     def _keep_results(self, tuning: Tuning, tuned: Tuned, keep: NDArray[np.intp], n: int) -> None:
@@ -658,7 +687,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         return mean[..., 0] if len(self.classes_) == 2 else ovo_columns(mean)
 
     def _keep_model(self, tuning: Tuning, tuned: Tuned, X: Any, keep: NDArray[np.intp]) -> None:
-        for name in ("weights_", "feature_map_"):  # of an earlier fit with approx
+        for name in ("weights_", "feature_map_", "forgotten_"):  # of what this was before
             self.__dict__.pop(name, None)
         found = layout(tuned.chosen.fits, tuned.point, tuning.codes)
         self.support_ = keep[found.support].astype(np.int32)
@@ -677,14 +706,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             from .lowrank_fit import values_of_file
 
             return values_of_file(self, X)
-        inputs.refuse_path(X)
-        try:
-            with inputs.naming_text(X):
-                X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        except TypeError as error:
-            raise InputTypeError(str(error)) from error
-        except ValueError as error:
-            raise InputError(str(error)) from error
+        X = read_new_rows(self, X)
         if hasattr(self, "weights_"):
             from .lowrank_fit import decision_values
 
@@ -789,7 +811,9 @@ def fit_svc(
     return model._fit(X, y, sample_weight, groups, params, keep)
 
 
-_OF_A_KERNEL = ("support_", "support_vectors_", "n_support_", "dual_coef_")
+_OF_A_KERNEL = (
+    "support_", "support_vectors_", "n_support_", "dual_coef_", "forgotten_", "_trained_on",
+)  # fmt: skip
 _NO_REQUESTS = get_routing_for_object(None)
 
 

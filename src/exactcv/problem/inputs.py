@@ -41,6 +41,7 @@ __all__ = [
     "naming_text",
     "noting_cells",
     "read_data",
+    "read_features",
     "read_groups",
     "read_labels",
     "read_number_weights",
@@ -141,7 +142,7 @@ def read_data(
     is_sparse = sparse.issparse(X)
     if whole:
         check_memory(n, memory_limit, extra_bytes=8 * n * p if is_sparse else 0)
-    features = _read_features(X.toarray() if is_sparse else X)
+    features = read_features(X.toarray() if is_sparse else X)
     if numeric:
         numbers_, weight = read_numbers(y, n), read_number_weights(sample_weight, class_weight, n)
         return Data(features, numbers_, np.empty(0), numbers_, weight)
@@ -184,20 +185,21 @@ def refuse_path(X: Any) -> None:
         )
 
 
-def _read_features(X: Any) -> FloatArray:
+def read_features(X: Any, name: str = "X", least: int = 2) -> FloatArray:
+    """A finite matrix of at least so many rows."""
     from sklearn.utils import check_array
 
     try:
         with naming_text(X):
             checked: FloatArray = check_array(
-                X, dtype=np.float64, order="C", ensure_min_samples=2, input_name="X"
+                X, dtype=np.float64, order="C", ensure_min_samples=least, input_name=name
             )
     except InputError:
         raise
     except TypeError as error:
-        raise InputTypeError(f"X cannot be used: {error}") from error
+        raise InputTypeError(f"{name} cannot be used: {error}") from error
     except ValueError as error:
-        raise InputError(f"X cannot be used: {error}") from error
+        raise InputError(f"{name} cannot be used: {error}") from error
     return checked
 
 
