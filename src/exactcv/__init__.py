@@ -30,6 +30,7 @@ __all__ = [
     "ClusterError",
     "Corrected",
     "ErrorCurveDisplay",
+    "ErrorPath",
     "ExactCVError",
     "FanChartDisplay",
     "FileError",
@@ -61,6 +62,7 @@ __all__ = [
     "cross_validate",
     "cv_interval",
     "datasets",
+    "error_path",
     "leave_pair_out",
     "load_model",
     "methods",
@@ -76,6 +78,8 @@ if TYPE_CHECKING:
     from .crossval.corrected import Corrected
     from .crossval.cross_validate import cross_validate
     from .crossval.cv_interval import CVInterval, cv_interval
+    from .crossval.error_path import error_path
+    from .crossval.error_path_result import ErrorPath
     from .crossval.leave_pair_out import leave_pair_out
     from .crossval.nested_result import NestedResult
     from .crossval.pair_result import PairResult
@@ -108,6 +112,7 @@ _LAZY = {
     "CVResult": "crossval.result",
     "Corrected": "crossval.corrected",
     "ErrorCurveDisplay": "report.plots",
+    "ErrorPath": "crossval.error_path_result",
     "GridSearchCV": "estimators.drop_in.grid_search",
     "HeatMapDisplay": "report.plots",
     "LeftOutDisplay": "report.plots",
@@ -119,6 +124,7 @@ _LAZY = {
     "CVInterval": "crossval.cv_interval",
     "cv_interval": "crossval.cv_interval",
     "SmoothSVR": "estimators.smooth_svr",
+    "error_path": "crossval.error_path",
     "leave_pair_out": "crossval.leave_pair_out",
     "load_model": "storage.model_file",
     "save_model": "storage.model_file",

@@ -12,6 +12,7 @@ labels at one and the same C.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,6 +34,8 @@ __all__ = ["Changes", "TrainingSet", "on_lines"]
 ONE = 1e-11
 # Where a line through both ends is zero is looked at if it is not too close to either.
 EDGE = 0.02
+# Closer ends than this, relative to C, are looked at piece by piece.
+NARROW = 1e-3
 # Solutions of one training set, between two ends, beyond which the rest is given up.
 MOST_SOLVED = 20_000
 
@@ -84,6 +87,8 @@ class TrainingSet:
     number : int
         What the training set is called there.
     cancel, tol
+    covered : callable
+        Told of stretches that are settled: log(C1 / C0).
     """
 
     def __init__(
@@ -96,6 +101,7 @@ class TrainingSet:
         number: int,
         cancel: NDArray[np.int32],
         tol: float,
+        covered: Callable[[float], None] = lambda length: None,
     ):
         self._weight = problem.weight.copy()
         self._weight[left_out] = 0.0
@@ -105,14 +111,12 @@ class TrainingSet:
         self._tracker = Tracker(self.problem, cancel, tol)
         self._cancel, self._tol = cancel, tol
         self._widest = tests.widest(problem)
+        self._covered = covered
         self.changes = Changes()
-        self.low, self.high = 0.0, 1.0  # the range of C that progress is measured by
-        self.done = 0.0
 
     def everywhere(self, low: float, high: float) -> NDArray[np.bool_]:
         """From ``low`` to ``high``, without any solution at hand; returns the labels at ``low``."""
         start = full_path(self.problem, np.array([low]), self._tracker)[0]
-        self.low, self.high = low, high
         first = self._solve(low, start)
         last = self._solve(high, start)
         self.between(first, last, np.arange(len(self.tests)))
@@ -127,7 +131,7 @@ class TrainingSet:
             first, last, which = todo.pop()
             which = self._settle(first, last, which)
             if not len(which):
-                self.done += np.log(last.C / first.C) if first.C > 0 else 0.0
+                self._covered(float(np.log(last.C / first.C)))
                 continue
             spent += 1
             if spent > MOST_SOLVED:
@@ -161,9 +165,12 @@ class TrainingSet:
         near = first if C - first.C < last.C - C else last
         middle = self._solve(C, self._point(near))
         coef, u = middle.coef[0], middle.u[0]
+        turns = ((first.values > 0) != (last.values > 0))[which].any()
+        if not turns and last.C > (1.0 + NARROW) * first.C and self._some_free(middle):
+            return middle, middle  # its piece would not tell much
         h = self.problem.K @ coef
         b = float((u - h).mean()) if self.problem.fit_intercept else 0.0
-        piece = piece_around(self.problem, C, coef, h, b)
+        piece = piece_around(self.problem, self._tracker.factor, C, coef, h, b)
         ends = []
         for at in (max(piece.low, first.C), min(piece.high, last.C)):
             coef, h, b = piece.at(at)
@@ -173,6 +180,11 @@ class TrainingSet:
         turned, Cs = on_lines(here.part(slice(None), which), there.part(slice(None), which), differ)
         self.changes.add(self.names[which[turned]], Cs)
         return here, there
+
+    def _some_free(self, ends: Ends) -> bool:
+        size, box = np.abs(ends.coef[0]), ends.C * self.problem.weight
+        near = tolerances.AT_BOUND * box
+        return bool(((size > near) & (size < box - near)).any())
 
     def _where(self, first: Ends, last: Ends, which: IntArray) -> float:
         """Where to solve next."""

@@ -27,14 +27,14 @@ from .bounds import Span
 from .every_c import Changes, TrainingSet, on_lines
 from .leave_one_out import LeaveOneOut
 from .merged import Merged
-from .path import Point, Tracker, full_path
+from .path import Point, Tracker
 
 __all__ = ["EveryRow", "first_of_twins", "starting_points"]
 
 # Values of C in a decade at which all rows are left out.
 PER_DECADE = 2
 # Rows that are worth a table of their own, halving the interval at most so often.
-ENOUGH, MOST_HALVINGS = 8, 8
+ENOUGH, MOST_HALVINGS = 12, 8
 
 
 def starting_points(low: float, high: float) -> FloatArray:
@@ -219,7 +219,3 @@ class EveryRow:
             return np.asarray(coef @ self.problem.K)
         return np.asarray(by[:, touched] @ self.problem.K[touched] + ledger.h[0])
 
-
-def full_points(merged: Merged, Cs: FloatArray, tracker: Tracker) -> list[Point]:
-    """The full-data solutions from which rows are left out first."""
-    return full_path(merged.problem, Cs, tracker)

@@ -18,11 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import tolerances
+from .._core._factor import Factor
 from ..judge.intercept import BLURRED, closeness
 from ..problem.problem import Problem
 from ..types import FloatArray
-from .inverse import Bordered
 
 __all__ = ["Piece", "piece_around"]
 
@@ -54,17 +53,21 @@ class Piece:
         )
 
 
-def piece_around(problem: Problem, C: float, coef: FloatArray, h: FloatArray, b: float) -> Piece:
+def piece_around(
+    problem: Problem, factor: Factor, C: float, coef: FloatArray, h: FloatArray, b: float
+) -> Piece:
     """The piece of the path on which a solution lies, for the hinge loss.
 
-    It has no length where float64 cannot tell: free rows that depend on each other.
+    ``factor`` is of K, with a constant if there is an intercept.  The piece has no length where
+    float64 cannot tell: free rows that depend on each other.
 
     Examples
     --------
     >>> from exactcv.problem.losses import hinge
     >>> y = np.array([1.0, -1.0])
     >>> problem = Problem(np.eye(2), y, np.ones(2), hinge(y))
-    >>> piece = piece_around(problem, 0.5, np.array([0.5, -0.5]), np.array([0.5, -0.5]), 0.0)
+    >>> c, h = np.array([0.5, -0.5]), np.array([0.5, -0.5])
+    >>> piece = piece_around(problem, Factor(problem.K, True), 0.5, c, h, 0.0)
     >>> piece.high, piece.coef_slope
     (1.0, array([ 1., -1.]))
     """
@@ -77,7 +80,7 @@ def piece_around(problem: Problem, C: float, coef: FloatArray, h: FloatArray, b:
     free = used & ~top & ~bottom
     slope = np.where(top, y * weight, 0.0)
     nowhere = Piece(C, C, C, coef, h, b, slope, np.zeros_like(h), 0.0)
-    if free.any() and not _follow(problem, np.flatnonzero(free), slope):
+    if free.any() and not _follow(problem, factor, np.flatnonzero(free), slope):
         return nowhere
     h_slope, b_slope = problem.K @ slope, 0.0
     beyond = y * (h + b) - 1.0
@@ -100,16 +103,25 @@ def piece_around(problem: Problem, C: float, coef: FloatArray, h: FloatArray, b:
     return Piece(C, low, C + ahead, coef, h, b, slope, h_slope, b_slope)
 
 
-def _follow(problem: Problem, members: NDArray[np.intp], slope: FloatArray) -> bool:
-    """Fill in the slopes of free rows; False if they depend on each other."""
-    K_M = problem.K[members]
-    system = Bordered(K_M[:, members], problem.fit_intercept)
-    if system.least <= tolerances.DEPENDENT:
+def _follow(
+    problem: Problem, factor: Factor, members: NDArray[np.intp], slope: FloatArray
+) -> bool:
+    """Fill in the slopes of free rows; False if they depend on each other.
+
+    The factor is of K_MM + top, with an intercept, and a small ridge: that shifts b' only, and what
+    the ridge does is put right by a second solve.
+    """
+    ones = factor.solve_with(members, np.ones(len(members)))
+    if not factor.firm:
         return False
-    found = system.solve(-(K_M @ slope)[None])[0][0]
-    if problem.fit_intercept:  # its sum is 1
-        found -= (1.0 + slope.sum()) * system.ones
-    slope[members] = found
+    for _ in range(2):
+        off = -(problem.K[members] @ slope)
+        if problem.fit_intercept:
+            off -= off.mean()  # b' takes up the rest
+        by = factor.solve_with(members, off)
+        if problem.fit_intercept:
+            by -= (by.sum() + slope.sum()) / ones.sum() * ones
+        slope[members] += by
     return True
 
 
