@@ -3,23 +3,29 @@
 The twin in NumPy is ``reference.between``.
 """
 
-from libc.math cimport fabs, fmax, fmin, sqrt
+from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
+
+from scipy.linalg.cython_lapack cimport dposv
 
 cdef enum:
     # Free rows, the nearest to the tested one, among which its share is divided.
-    NEAREST = 12
+    NEAREST = 24
 
 # Rows off their knot by more than this part of the value take no share of the tested row.
 cdef double OFF_KNOT = 0.125
 
 # How many of the nearest are tried.
-cdef Py_ssize_t* TRIED = [1, 3, NEAREST]
+cdef Py_ssize_t* TRIED = [1, 3, 12]
+
+# Added to the diagonal of their kernel matrix, relative to its largest entry.
+cdef double RIDGE = 1e-9
 
 
 cdef struct Near:
     Py_ssize_t row
     double kernel
     double room
+    double other
 
 
 def between(const double[:, ::1] K, const double[::1] y, const double[:, ::1] weight,
@@ -52,7 +58,7 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
                double value0, double value1, double closeness, bint intercept,
                unsigned char* proved, unsigned char* same) noexcept nogil:
     cdef Py_ssize_t i, n_near = 0, n_free = 0
-    cdef double a0, a1, p0, p1, x0, x1, room0, room1, slack0, slack1
+    cdef double a0, a1, p0, p1, x0, x1, rises, falls, slack0, slack1
     cdef double bend = 0.0, gap0 = 0.0, gap1 = 0.0, room = 0.0
     cdef double least = fmin(fabs(value0), fabs(value1))
     cdef double side = 1.0 if value0 > 0 else -1.0
@@ -73,11 +79,11 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
         gap1 += (p1 if x1 < 0 else a1) * fabs(x1)
         if (inside0 or inside1) and fmax(fabs(x0), fabs(x1)) <= OFF_KNOT * least:
             # Where the value is positive, coefficients have to rise.
-            room0, room1 = (p0, p1) if side * y[i] > 0 else (a0, a1)
-            room0 = sqrt(room0) + sqrt(room1)
-            room0 *= room0
-            room += room0
-            _keep(near, &n_near, i, kernel[i], room0)
+            rises, falls = sqrt(p0) + sqrt(p1), sqrt(a0) + sqrt(a1)
+            if side * y[i] < 0:
+                rises, falls = falls, rises
+            room += rises * rises
+            _keep(near, &n_near, i, kernel[i], rises * rises, falls * falls)
     same[0] = 0 if changed else 1 if n_free > 0 else 2
     if value0 * value1 <= 0.0:
         return
@@ -88,10 +94,12 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
         return
     proved[0] = _enough(value0, value1, fmax(gap0, gap1), widest, bend)
     for i in range(3):
-        if proved[0] or (i > 0 and n_near <= TRIED[i - 1]):
+        if proved[0] or n_near == 0:
             return
         proved[0] = _by_nearest(K, near, min(n_near, TRIED[i]), square, value0, value1,
                                 fmax(gap0, gap1), bend)
+    if not proved[0]:
+        proved[0] = _by_projection(K, near, n_near, square, value0, value1, fmax(gap0, gap1), bend)
 
 
 cdef bint _enough(double value0, double value1, double gap, double reach,
@@ -120,8 +128,45 @@ cdef bint _by_nearest(const double[:, ::1] K, const Near* near, Py_ssize_t count
     return _enough(value0, value1, gap, fmax(reach, 1e-9 * fabs(square)), bend)
 
 
+cdef bint _by_projection(const double[:, ::1] K, const Near* near, Py_ssize_t count,
+                         double square, double value0, double value1, double gap,
+                         double bend) noexcept nogil:
+    """The same with those shares, of either sign, that come nearest to the tested row."""
+    cdef Py_ssize_t a, b
+    cdef int n = <int>count, two = 2, info
+    cdef char lower = b'L'
+    cdef double top = 0.0, total = 0.0, ones = 0.0, shift, reach = square, room = INFINITY
+    cdef double[NEAREST * NEAREST] matrix
+    cdef double[2 * NEAREST] right
+    for a in range(count):
+        top = fmax(top, K[near[a].row, near[a].row])
+    for a in range(count):
+        for b in range(count):
+            matrix[a * count + b] = K[near[a].row, near[b].row] + top
+        matrix[a * count + a] += RIDGE * top
+        right[a], right[count + a] = near[a].kernel + top, 1.0
+    dposv(&lower, &n, &two, matrix, &n, right, &n, &info)
+    if info != 0:
+        return False
+    for a in range(count):
+        total += right[a]
+        ones += right[count + a]
+    shift = (1.0 - total) / ones
+    for a in range(count):
+        right[a] += shift * right[count + a]
+        if right[a] != 0.0:
+            room = fmin(room, (near[a].room if right[a] > 0 else near[a].other) / fabs(right[a]))
+    if (1.0 - OFF_KNOT) * fmin(fabs(value0), fabs(value1)) * room <= 2.0 * bend:
+        return False
+    for a in range(count):
+        reach -= 2.0 * right[a] * near[a].kernel
+        for b in range(count):
+            reach += right[a] * right[b] * K[near[a].row, near[b].row]
+    return _enough(value0, value1, gap, fmax(reach, 1e-9 * fabs(square)), bend)
+
+
 cdef void _keep(Near* near, Py_ssize_t* count, Py_ssize_t row, double kernel,
-                double room) noexcept nogil:
+                double room, double other) noexcept nogil:
     """Among the nearest, in order of their kernel values, if it is one of them."""
     cdef Py_ssize_t at = count[0]
     if at == NEAREST:
@@ -133,4 +178,4 @@ cdef void _keep(Near* near, Py_ssize_t* count, Py_ssize_t row, double kernel,
     while at > 0 and near[at - 1].kernel < kernel:
         near[at] = near[at - 1]
         at -= 1
-    near[at].row, near[at].kernel, near[at].room = row, kernel, room
+    near[at].row, near[at].kernel, near[at].room, near[at].other = row, kernel, room, other

@@ -35,8 +35,10 @@ at C1))^2 =: t (1 - t) rho_i.  With (1), and shares in proportion to rho_i, (2) 
 
 if only rows take part that are free at one end at least and off their knots by no more than an
 eighth of min(u0, u1).  The share may go to all of them, with s at most the largest squared distance
-of row j from any row, or to a few of the nearest, with s computed.  What the solutions at the ends
-are off by, g0 and g1, is taken off u0 and u1 as sqrt(s g0).
+of row j from any row, or to a few of the nearest, with s computed; or to these in shares of either
+sign, for which sum_i rho_i is min_i rho_i / |w_i|, and s is least for the projection of phi_j on
+their affine span.  What the solutions at the ends are off by, g0 and g1, is taken off u0 and u1 as
+sqrt(s g0).
 
 This holds for every optimal intercept, so that it does not matter by which rule one is picked.
 Where all states are the same at both ends, (1) is zero: the solutions in between are those on the
@@ -94,16 +96,17 @@ class Tests:
 class Ends:
     """Solutions of training sets at one C, a row each.
 
-    ``values`` are those of the tests, less their thresholds.
+    ``b`` are the intercepts, and ``values`` those of the tests, less their thresholds.
     """
 
     C: float
     coef: FloatArray
     u: FloatArray
+    b: FloatArray
     values: FloatArray
 
     def part(self, sets: IntArray | slice, tests: IntArray | slice) -> Ends:
-        return Ends(self.C, self.coef[sets], self.u[sets], self.values[tests])
+        return Ends(self.C, self.coef[sets], self.u[sets], self.b[sets], self.values[tests])
 
 
 def compare(

@@ -13,13 +13,13 @@ labels at one and the same C.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import tolerances
-from ..judge.certificate import attainable, judge_for, relative_gap
+from ..judge.certificate import Judge, attainable, judge_for, relative_gap
 from ..problem.problem import Problem
 from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
@@ -89,6 +89,8 @@ class TrainingSet:
     cancel, tol
     covered : callable
         Told of stretches that are settled: log(C1 / C0).
+    judge : Judge, optional
+        Of all rows, if one is at hand and ``left_out`` is one row.
     """
 
     def __init__(
@@ -102,12 +104,14 @@ class TrainingSet:
         cancel: NDArray[np.int32],
         tol: float,
         covered: Callable[[float], None] = lambda length: None,
+        judge: Judge | None = None,
     ):
         self._weight = problem.weight.copy()
         self._weight[left_out] = 0.0
         self.merged, self.tests, self.names, self.number = merged, tests, names, number
         self.problem = merged.problem.weighted(merged.together(self._weight))
-        self._judge = judge_for(problem, left_out)
+        self._judge = judge_for(problem, left_out) if judge is None else judge
+        self._own = None if judge is None else left_out
         self._tracker = Tracker(self.problem, cancel, tol)
         self._cancel, self._tol = cancel, tol
         self._widest = tests.widest(problem)
@@ -164,13 +168,11 @@ class TrainingSet:
         C = self._where(first, last, which)
         near = first if C - first.C < last.C - C else last
         middle = self._solve(C, self._point(near))
-        coef, u = middle.coef[0], middle.u[0]
         turns = ((first.values > 0) != (last.values > 0))[which].any()
         if not turns and last.C > (1.0 + NARROW) * first.C and self._some_free(middle):
             return middle, middle  # its piece would not tell much
-        h = self.problem.K @ coef
-        b = float((u - h).mean()) if self.problem.fit_intercept else 0.0
-        piece = piece_around(self.problem, self._tracker.factor, C, coef, h, b)
+        coef, b = middle.coef[0], float(middle.b[0])
+        piece = piece_around(self.problem, self._tracker.factor, C, coef, middle.u[0] - b, b)
         ends = []
         for at in (max(piece.low, first.C), min(piece.high, last.C)):
             coef, h, b = piece.at(at)
@@ -201,24 +203,17 @@ class TrainingSet:
 
     def _point(self, ends: Ends) -> Point:
         """A solution as the tracker knows it."""
-        coef = ends.coef[0]
+        coef, b = ends.coef[0], float(ends.b[0])
         state = states_of(self.problem, ends.C, coef)
-        h = self.problem.K @ coef
-        return Point(ends.C, state, coef.copy(), h, float((ends.u[0] - h).mean()))
+        return Point(ends.C, state, coef.copy(), ends.u[0] - b, b)
 
-    def ends_of(self, C: float, coef: FloatArray) -> Ends:
-        """What is known of a solution from its coefficients, one for each row."""
-        together = self.merged.together(coef)
-        h = self.problem.K @ together
-        return self._ends(C, together, h, self._intercept(C, together, h))
+    def taken(self, ends: Ends) -> Ends:
+        """A solution that was found elsewhere, with a coefficient for each row."""
+        return replace(ends, coef=self.merged.together(ends.coef[0])[None])
 
     def _ends(self, C: float, coef: FloatArray, h: FloatArray, b: float) -> Ends:
         values = self.tests.kernel @ coef + b - self.tests.threshold
-        return Ends(C, coef[None], (h + b)[None], values)
-
-    def _intercept(self, C: float, coef: FloatArray, h: FloatArray) -> float:
-        apart = self.merged.apart(coef, self._weight)
-        return float(self._judge.intercepts(h[None], apart[None], np.array([C]))[0])
+        return Ends(C, coef[None], (h + b)[None], np.array([b]), values)
 
     def _solve(self, C: float, near: Point) -> Ends:
         """The solution at C, judged; solved again where it misses the mark."""
@@ -241,8 +236,8 @@ class TrainingSet:
         coef = point.coef
         h = self.problem.K @ coef
         apart, Cs = self.merged.apart(coef, self._weight)[None], np.array([C])
-        b = self._judge.intercepts(h[None], apart, Cs)
-        out = self._judge.figures(h[None], apart, b, Cs)[0]
+        b = self._judge.intercepts(h[None], apart, Cs, self._own)
+        out = self._judge.figures(h[None], apart, b, Cs, self._own)[0]
         kkt, gap = float(out[0]), float(relative_gap(out[1:2], out[2:3])[0])
         limit = float(attainable(self._tol, out[3], tolerances.POLISH * self._tol))
         return coef, h, float(b[0]), kkt, gap, max(kkt, gap) <= limit

@@ -154,10 +154,9 @@ class EveryRow:
         one = np.array([fold])
         row = TrainingSet(
             self.problem, self.merged, self.rows[one], self.tests.part(one), self.names[one],
-            int(self.names[fold]), self._cancel, self._tol,
+            int(self.names[fold]), self._cancel, self._tol, judge=self._judge,
         )  # fmt: skip
-        ends = (row.ends_of(end.C, end.coef[0]) for end in (first, last))
-        row.between(*ends, np.zeros(1, dtype=np.intp))
+        row.between(row.taken(first), row.taken(last), np.zeros(1, dtype=np.intp))
         self.changes.extend(row.changes)
 
     def _weights(self, which: IntArray) -> FloatArray:
@@ -193,7 +192,7 @@ class EveryRow:
         self.counts["folds_solved"] += len(which)
         self.counts["points"] += 1
         values = h[np.arange(len(which)), own] - self.tests.threshold[which]
-        return _Here(point, Ends(C, coef, h, values))
+        return _Here(point, Ends(C, coef, h, b, values))
 
     def _enter(self, ledger: Ledger, point: Point) -> Point:
         """The full-data solution, solved again where it misses the mark."""

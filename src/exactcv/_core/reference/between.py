@@ -8,7 +8,7 @@ from ...types import FloatArray
 
 __all__ = ["between"]
 
-NEAREST, TRIED, OFF_KNOT = 12, (1, 3, 12), 0.125
+NEAREST, TRIED, OFF_KNOT, RIDGE = 24, (1, 3, 12), 0.125, 1e-9
 
 
 def between(
@@ -47,25 +47,40 @@ def between(
     able = inside[0] | inside[1]
     able &= np.maximum(np.abs(x[0]), np.abs(x[1])) <= OFF_KNOT * least
     rising = side * y[used] > 0
-    room = sum(np.sqrt(np.where(rising, p[k], a[k])) for k in (0, 1)) ** 2
-    if (1.0 - OFF_KNOT) * least * room[able].sum() <= 2.0 * bend:
+    room, other = (
+        sum(np.sqrt(np.where(way, p[k], a[k])) for k in (0, 1)) ** 2 for way in (rising, ~rising)
+    )
+    strength = (1.0 - OFF_KNOT) * least
+    if strength * room[able].sum() <= 2.0 * bend:
         return False, same
     if _enough(value, gap, widest, bend):
         return True, same
-    rows, rooms = np.flatnonzero(used)[able], room[able]
+    rows = np.flatnonzero(used)[able]
     order = np.argsort(-kernel[rows], kind="stable")[:NEAREST]
-    for count in TRIED:
-        some = rows[order[:count]]
-        part = rooms[order[:count]]
-        if (1.0 - OFF_KNOT) * least * part.sum() <= 2.0 * bend or part.sum() <= 0.0:
-            continue
-        w = part / part.sum()
+    rows, room, other = rows[order], room[able][order], other[able][order]
+    if not len(rows):
+        return False, same
+
+    def proved(w: FloatArray, most: float) -> bool:
+        some = rows[: len(w)]
         reach = square - 2.0 * w @ kernel[some] + w @ K[np.ix_(some, some)] @ w
-        if _enough(value, gap, max(float(reach), 1e-9 * abs(square)), bend):
+        enough = _enough(value, gap, max(float(reach), 1e-9 * abs(square)), bend)
+        return strength * most > 2.0 * bend and enough
+
+    for count in TRIED:
+        total = room[:count].sum()
+        if total > 0.0 and proved(room[:count] / total, total):
             return True, same
-        if count >= len(order):
-            break
-    return False, same
+    w = _projection(K[np.ix_(rows, rows)], kernel[rows])
+    return proved(w, float((np.where(w > 0, room, other) / np.abs(w)).min())), same
+
+
+def _projection(K_MM: FloatArray, kernel: FloatArray) -> FloatArray:
+    """Shares of either sign, with sum 1, of the point nearest to the tested row."""
+    top, n = K_MM.diagonal().max(), len(K_MM)
+    G = K_MM + top + RIDGE * top * np.eye(n)
+    x, ones = np.linalg.solve(G, np.column_stack([kernel + top, np.ones(n)])).T
+    return np.asarray(x + (1.0 - x.sum()) / ones.sum() * ones)
 
 
 def _enough(value: list[float], gap: float, reach: float, bend: float) -> bool:
