@@ -31,6 +31,7 @@ __all__ = [
     "ConformalSVC",
     "Corrected",
     "ErrorCurveDisplay",
+    "ErrorPath",
     "ExactCVError",
     "FanChartDisplay",
     "FileError",
@@ -64,6 +65,7 @@ __all__ = [
     "cross_validate",
     "cv_interval",
     "datasets",
+    "error_path",
     "influence",
     "leave_pair_out",
     "load_model",
@@ -80,6 +82,8 @@ if TYPE_CHECKING:
     from .crossval.corrected import Corrected
     from .crossval.cross_validate import cross_validate
     from .crossval.cv_interval import CVInterval, cv_interval
+    from .crossval.error_path import error_path
+    from .crossval.error_path_result import ErrorPath
     from .crossval.influence import influence
     from .crossval.influence_result import Influence
     from .crossval.leave_pair_out import leave_pair_out
@@ -116,6 +120,7 @@ _LAZY = {
     "CVResult": "crossval.result",
     "Corrected": "crossval.corrected",
     "ErrorCurveDisplay": "report.plots",
+    "ErrorPath": "crossval.error_path_result",
     "GridSearchCV": "estimators.drop_in.grid_search",
     "HeatMapDisplay": "report.plots",
     "LeftOutDisplay": "report.plots",
@@ -131,6 +136,7 @@ _LAZY = {
     "Influence": "crossval.influence_result",
     "InfluenceDisplay": "report.influence_plot",
     "influence": "crossval.influence",
+    "error_path": "crossval.error_path",
     "leave_pair_out": "crossval.leave_pair_out",
     "load_model": "storage.model_file",
     "save_model": "storage.model_file",

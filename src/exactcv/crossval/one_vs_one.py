@@ -40,8 +40,10 @@ from .run import KernelRows, Plan, Ran, run
 __all__ = [
     "ManyClasses",
     "PairFit",
+    "Part",
     "PairResults",
     "cross_validate_pairs",
+    "cut_down",
     "most_votes",
     "ovo_columns",
     "ovr_columns",
@@ -229,7 +231,7 @@ def ovr_columns(decision: FloatArray, n_classes: int) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """What one pair sees of the folds.
 
     kept : the folds (numbered as the caller does) that it solves; the others leave out none of its
@@ -253,7 +255,7 @@ class _Part:
 class _Solved:
     fit: PairFit
     ran: Ran[Ledger]
-    part: _Part
+    part: Part
     for_second: BoolArray  # (L, T)
     decision: FloatArray  # (L, T), or empty unless wanted
 
@@ -264,7 +266,7 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
     rows, others = np.flatnonzero(inside), np.flatnonzero(~inside)
     signs = np.where(task.codes[rows] == second, 1.0, -1.0)
     own = task.rows if inside.all() else task.rows.part(rows)
-    part, guests = _cut_down(task, inside), None
+    part, guests = cut_down(task, inside), None
     if len(others):
         test = tuple(part.place[task.folds.pair_rows[at]] for at in part.guest_at)
         guests = Guests(task.rows.K[np.ix_(others, rows)], test)
@@ -287,14 +289,14 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
     return _Solved(fit, ran, part, for_second, kept)
 
 
-def _cut_down(task: ManyClasses, inside: BoolArray) -> _Part:
+def cut_down(task: ManyClasses, inside: BoolArray) -> Part:
     """The folds as one pair sees them."""
     folds = task.folds
     alone = _alone(task, inside)[folds.pair_rows]
     own = inside[folds.pair_rows] & ~alone
     if inside.all():
         nobody = (np.zeros(0, dtype=np.intp),) * len(folds)
-        return _Part(folds, np.arange(len(folds)), own, alone, nobody, np.arange(folds.n))
+        return Part(folds, np.arange(len(folds)), own, alone, nobody, np.arange(folds.n))
     place = np.where(inside, np.cumsum(inside), np.cumsum(~inside)) - 1
     left_out = [place[out[inside[out]]] for out in folds.left_out]
     test = [place[rows[inside[rows]]] for rows in folds.test]
@@ -307,14 +309,14 @@ def _cut_down(task: ManyClasses, inside: BoolArray) -> _Part:
     n = int(np.count_nonzero(inside))
     if not len(kept):  # no fold touches this pair: one that leaves nothing out, for the full data
         nothing = (np.zeros(0, dtype=np.intp),)
-        return _Part(Folds(n, nothing, nothing, np.ones(1)), kept, own, alone, nothing, place)
+        return Part(Folds(n, nothing, nothing, np.ones(1)), kept, own, alone, nothing, place)
     ratio = None
     if not folds.leave_one_out:
         ratio = np.array([folds.ratio(int(f)) for f in kept])
     pick = Folds(n, tuple(left_out[f] for f in kept), tuple(test[f] for f in kept), ratio)
     offsets = folds.offsets
     positions = (np.arange(offsets[f], offsets[f + 1]) for f in kept)
-    return _Part(pick, kept, own, alone, tuple(at[~own[at]] for at in positions), place)
+    return Part(pick, kept, own, alone, tuple(at[~own[at]] for at in positions), place)
 
 
 def _alone(task: ManyClasses, inside: BoolArray) -> BoolArray:
@@ -327,7 +329,7 @@ def _alone(task: ManyClasses, inside: BoolArray) -> BoolArray:
 
 
 def _everywhere(
-    task: ManyClasses, ledger: Ledger, part: _Part, guests: Guests | None
+    task: ManyClasses, ledger: Ledger, part: Part, guests: Guests | None
 ) -> FloatArray:
     """Left-out values of the pair along all T tests (NaN where only the label is known)."""
     own, pair_rows = part.own, task.folds.pair_rows

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from .._core._active_set import ActiveSet, Status
+from .._core._factor import Factor
 from ..judge.intercept import BLURRED, closeness
 from ..problem.problem import Problem
 from ..runtime.threads import Cancelled
@@ -112,6 +113,11 @@ class Tracker:
         self._cancel, self._tol = cancel, min(tolerances.REFIT, tolerances.POLISH * tol)
         self._asked = tol
         self._solver = ActiveSet(problem.K, problem.loss.knots, levels, problem.fit_intercept)
+
+    @property
+    def factor(self) -> Factor:
+        """What solves for rows at a knot; that of the last solution is at hand."""
+        return self._solver.factor
 
     def move(self, point: Point, C: float, guess: StateArray | None = None) -> Point:
         """The solution at another C, or for fewer rows (state -1), from a nearby solution.

@@ -1,0 +1,181 @@
+"""Labels that cannot change between two values of C (see ``engine/between.py``).
+
+The twin in NumPy is ``reference.between``.
+"""
+
+from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
+
+from scipy.linalg.cython_lapack cimport dposv
+
+cdef enum:
+    # Free rows, the nearest to the tested one, among which its share is divided.
+    NEAREST = 24
+
+# Rows off their knot by more than this part of the value take no share of the tested row.
+cdef double OFF_KNOT = 0.125
+
+# How many of the nearest are tried.
+cdef Py_ssize_t* TRIED = [1, 3, 12]
+
+# Added to the diagonal of their kernel matrix, relative to its largest entry.
+cdef double RIDGE = 1e-9
+
+
+cdef struct Near:
+    Py_ssize_t row
+    double kernel
+    double room
+    double other
+
+
+def between(const double[:, ::1] K, const double[::1] y, const double[:, ::1] weight,
+            double C0, const double[:, ::1] coef0, const double[:, ::1] u0,
+            double C1, const double[:, ::1] coef1, const double[:, ::1] u1,
+            const Py_ssize_t[::1] fold, const double[:, ::1] kernel, const double[::1] square,
+            const double[::1] widest, const double[::1] value0, const double[::1] value1,
+            double closeness, bint intercept, unsigned char[::1] proved, unsigned char[::1] same):
+    """Which tests have the same label everywhere between C0 and C1, as at both ends.
+
+    Row f of ``weight``, ``coef0``, ``u0``, ``coef1`` and ``u1`` belongs to training set f; test t
+    is on ``fold[t]``, has the kernel values ``kernel[t]``, ``square[t]`` with itself, at most the
+    squared distance ``widest[t]`` from any row, and the values ``value0``, ``value1`` at the ends,
+    less its threshold.  ``same[t]`` tells whether no row of the training set changes its state: the
+    values then follow a line, unless no row is free (2).
+    """
+    cdef Py_ssize_t t
+    with nogil:
+        for t in range(fold.shape[0]):
+            proved[t], same[t] = 0, 0
+            _one(K, y, &weight[fold[t], 0], C0, &coef0[fold[t], 0], &u0[fold[t], 0],
+                 C1, &coef1[fold[t], 0], &u1[fold[t], 0], &kernel[t, 0], square[t], widest[t],
+                 value0[t], value1[t], closeness, intercept, &proved[t], &same[t])
+
+
+cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight,
+               double C0, const double* coef0, const double* u0,
+               double C1, const double* coef1, const double* u1,
+               const double* kernel, double square, double widest,
+               double value0, double value1, double closeness, bint intercept,
+               unsigned char* proved, unsigned char* same) noexcept nogil:
+    cdef Py_ssize_t i, n_near = 0, n_free = 0
+    cdef double a0, a1, p0, p1, x0, x1, rises, falls, slack0, slack1
+    cdef double bend = 0.0, gap0 = 0.0, gap1 = 0.0, room = 0.0
+    cdef double least = fmin(fabs(value0), fabs(value1))
+    cdef double side = 1.0 if value0 > 0 else -1.0
+    cdef bint inside0, inside1, changed = False
+    cdef Near[NEAREST] near
+    for i in range(y.shape[0]):
+        if weight[i] == 0.0:
+            continue
+        a0, a1 = fmax(y[i] * coef0[i], 0.0), fmax(y[i] * coef1[i], 0.0)
+        p0, p1 = fmax(C0 * weight[i] - a0, 0.0), fmax(C1 * weight[i] - a1, 0.0)
+        x0, x1 = y[i] * u0[i] - 1.0, y[i] * u1[i] - 1.0
+        slack0, slack1 = closeness * C0 * weight[i], closeness * C1 * weight[i]
+        inside0, inside1 = a0 > slack0 and p0 > slack0, a1 > slack1 and p1 > slack1
+        changed |= inside0 != inside1 or (a0 > slack0) != (a1 > slack1)
+        n_free += inside0
+        bend += (p0 if x1 < 0 else a0) * fabs(x1) + (p1 if x0 < 0 else a1) * fabs(x0)
+        gap0 += (p0 if x0 < 0 else a0) * fabs(x0)
+        gap1 += (p1 if x1 < 0 else a1) * fabs(x1)
+        if (inside0 or inside1) and fmax(fabs(x0), fabs(x1)) <= OFF_KNOT * least:
+            # Where the value is positive, coefficients have to rise.
+            rises, falls = sqrt(p0) + sqrt(p1), sqrt(a0) + sqrt(a1)
+            if side * y[i] < 0:
+                rises, falls = falls, rises
+            room += rises * rises
+            _keep(near, &n_near, i, kernel[i], rises * rises, falls * falls)
+    same[0] = 0 if changed else 1 if n_free > 0 else 2
+    if value0 * value1 <= 0.0:
+        return
+    if not intercept:
+        proved[0] = _enough(value0, value1, fmax(gap0, gap1), square, bend)
+        return
+    if (1.0 - OFF_KNOT) * least * room <= 2.0 * bend:
+        return
+    proved[0] = _enough(value0, value1, fmax(gap0, gap1), widest, bend)
+    for i in range(3):
+        if proved[0] or n_near == 0:
+            return
+        proved[0] = _by_nearest(K, near, min(n_near, TRIED[i]), square, value0, value1,
+                                fmax(gap0, gap1), bend)
+    if not proved[0]:
+        proved[0] = _by_projection(K, near, n_near, square, value0, value1, fmax(gap0, gap1), bend)
+
+
+cdef bint _enough(double value0, double value1, double gap, double reach,
+                  double bend) noexcept nogil:
+    """4 u0 u1 > s k, with u less than the values by what the ends may be wrong."""
+    cdef double lost = sqrt(reach * gap)
+    cdef double least0 = (1.0 - OFF_KNOT) * fabs(value0) - lost
+    cdef double least1 = (1.0 - OFF_KNOT) * fabs(value1) - lost
+    return least0 > 0.0 and least1 > 0.0 and 4.0 * least0 * least1 > reach * bend
+
+
+cdef bint _by_nearest(const double[:, ::1] K, const Near* near, Py_ssize_t count, double square,
+                      double value0, double value1, double gap, double bend) noexcept nogil:
+    """The same with the share divided among some of the nearest rows."""
+    cdef Py_ssize_t a, b
+    cdef double room = 0.0, reach = square, part
+    for a in range(count):
+        room += near[a].room
+    if (1.0 - OFF_KNOT) * fmin(fabs(value0), fabs(value1)) * room <= 2.0 * bend or room <= 0.0:
+        return False
+    for a in range(count):
+        part = near[a].room / room
+        reach += part * (part * K[near[a].row, near[a].row] - 2.0 * near[a].kernel)
+        for b in range(a):
+            reach += 2.0 * part * near[b].room / room * K[near[a].row, near[b].row]
+    return _enough(value0, value1, gap, fmax(reach, 1e-9 * fabs(square)), bend)
+
+
+cdef bint _by_projection(const double[:, ::1] K, const Near* near, Py_ssize_t count,
+                         double square, double value0, double value1, double gap,
+                         double bend) noexcept nogil:
+    """The same with those shares, of either sign, that come nearest to the tested row."""
+    cdef Py_ssize_t a, b
+    cdef int n = <int>count, two = 2, info
+    cdef char lower = b'L'
+    cdef double top = 0.0, total = 0.0, ones = 0.0, shift, reach = square, room = INFINITY
+    cdef double[NEAREST * NEAREST] matrix
+    cdef double[2 * NEAREST] right
+    for a in range(count):
+        top = fmax(top, K[near[a].row, near[a].row])
+    for a in range(count):
+        for b in range(count):
+            matrix[a * count + b] = K[near[a].row, near[b].row] + top
+        matrix[a * count + a] += RIDGE * top
+        right[a], right[count + a] = near[a].kernel + top, 1.0
+    dposv(&lower, &n, &two, matrix, &n, right, &n, &info)
+    if info != 0:
+        return False
+    for a in range(count):
+        total += right[a]
+        ones += right[count + a]
+    shift = (1.0 - total) / ones
+    for a in range(count):
+        right[a] += shift * right[count + a]
+        if right[a] != 0.0:
+            room = fmin(room, (near[a].room if right[a] > 0 else near[a].other) / fabs(right[a]))
+    if (1.0 - OFF_KNOT) * fmin(fabs(value0), fabs(value1)) * room <= 2.0 * bend:
+        return False
+    for a in range(count):
+        reach -= 2.0 * right[a] * near[a].kernel
+        for b in range(count):
+            reach += right[a] * right[b] * K[near[a].row, near[b].row]
+    return _enough(value0, value1, gap, fmax(reach, 1e-9 * fabs(square)), bend)
+
+
+cdef void _keep(Near* near, Py_ssize_t* count, Py_ssize_t row, double kernel,
+                double room, double other) noexcept nogil:
+    """Among the nearest, in order of their kernel values, if it is one of them."""
+    cdef Py_ssize_t at = count[0]
+    if at == NEAREST:
+        if kernel <= near[at - 1].kernel:
+            return
+        at -= 1
+    else:
+        count[0] += 1
+    while at > 0 and near[at - 1].kernel < kernel:
+        near[at] = near[at - 1]
+        at -= 1
+    near[at].row, near[at].kernel, near[at].room, near[at].other = row, kernel, room, other

@@ -1,0 +1,89 @@
+"""NumPy twin of ``_core/_between.pyx``, one test at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...types import FloatArray
+
+__all__ = ["between"]
+
+NEAREST, TRIED, OFF_KNOT, RIDGE = 24, (1, 3, 12), 0.125, 1e-9
+
+
+def between(
+    K: FloatArray,
+    y: FloatArray,
+    weight: FloatArray,
+    ends: tuple[tuple[float, FloatArray, FloatArray, float], ...],
+    kernel: FloatArray,
+    square: float,
+    widest: float,
+    closeness: float,
+    intercept: bool,
+) -> tuple[bool, int]:
+    """Whether the label of a test is proved between two ends, and how far states are the same.
+
+    Each end is C, the coefficients, u and the value of the test less its threshold.
+    """
+    used = weight > 0
+    boxes = [C * weight[used] for C, *_ in ends]
+    a = [np.maximum(y[used] * coef[used], 0.0) for _, coef, _, _ in ends]
+    p = [np.maximum(box - one, 0.0) for box, one in zip(boxes, a, strict=True)]
+    x = [y[used] * u[used] - 1.0 for _, _, u, _ in ends]
+    value = [end[3] for end in ends]
+    slack = [closeness * box for box in boxes]
+    inside = [(a[k] > slack[k]) & (p[k] > slack[k]) for k in (0, 1)]
+    changed = (inside[0] != inside[1]) | ((a[0] > slack[0]) != (a[1] > slack[1]))
+    same = 0 if changed.any() else 1 if inside[0].any() else 2
+    # Complementary slackness: of the one end's coefficients with the other's values, and its own.
+    cost = [[float(np.where(x[j] < 0, p[k], a[k]) @ np.abs(x[j])) for j in (0, 1)] for k in (0, 1)]
+    bend, gap = cost[0][1] + cost[1][0], max(cost[0][0], cost[1][1])
+    if value[0] * value[1] <= 0.0:
+        return False, same
+    if not intercept:
+        return _enough(value, gap, square, bend), same
+    least, side = min(abs(value[0]), abs(value[1])), np.sign(value[0])
+    able = inside[0] | inside[1]
+    able &= np.maximum(np.abs(x[0]), np.abs(x[1])) <= OFF_KNOT * least
+    rising = side * y[used] > 0
+    room, other = (
+        sum(np.sqrt(np.where(way, p[k], a[k])) for k in (0, 1)) ** 2 for way in (rising, ~rising)
+    )
+    strength = (1.0 - OFF_KNOT) * least
+    if strength * room[able].sum() <= 2.0 * bend:
+        return False, same
+    if _enough(value, gap, widest, bend):
+        return True, same
+    rows = np.flatnonzero(used)[able]
+    order = np.argsort(-kernel[rows], kind="stable")[:NEAREST]
+    rows, room, other = rows[order], room[able][order], other[able][order]
+    if not len(rows):
+        return False, same
+
+    def proved(w: FloatArray, most: float) -> bool:
+        some = rows[: len(w)]
+        reach = square - 2.0 * w @ kernel[some] + w @ K[np.ix_(some, some)] @ w
+        enough = _enough(value, gap, max(float(reach), 1e-9 * abs(square)), bend)
+        return strength * most > 2.0 * bend and enough
+
+    for count in TRIED:
+        total = room[:count].sum()
+        if total > 0.0 and proved(room[:count] / total, total):
+            return True, same
+    w = _projection(K[np.ix_(rows, rows)], kernel[rows])
+    return proved(w, float((np.where(w > 0, room, other) / np.abs(w)).min())), same
+
+
+def _projection(K_MM: FloatArray, kernel: FloatArray) -> FloatArray:
+    """Shares of either sign, with sum 1, of the point nearest to the tested row."""
+    top, n = K_MM.diagonal().max(), len(K_MM)
+    G = K_MM + top + RIDGE * top * np.eye(n)
+    x, ones = np.linalg.solve(G, np.column_stack([kernel + top, np.ones(n)])).T
+    return np.asarray(x + (1.0 - x.sum()) / ones.sum() * ones)
+
+
+def _enough(value: list[float], gap: float, reach: float, bend: float) -> bool:
+    lost = np.sqrt(reach * gap)
+    first, second = ((1.0 - OFF_KNOT) * abs(v) - lost for v in value)
+    return bool(first > 0.0 and second > 0.0 and 4.0 * first * second > reach * bend)

@@ -1,0 +1,220 @@
+"""Leave-one-out at every C: many training sets at once, then one by one.
+
+At a few values of C all rows are left out from the full-data solution (``leave_one_out.py``).
+Between two of them most labels are proved (``between.py``), or follow lines.  Where many rows are
+left, these are solved in the middle and both halves looked at in the same way; what is left of a
+row when few are goes to ``every_c.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import tolerances
+from ..judge.certificate import judge_for
+from ..judge.ledger import Ledger
+from ..problem.folds import Folds
+from ..problem.grid import Grid
+from ..problem.problem import Problem, Task
+from ..runtime.threads import Cancelled
+from ..types import FloatArray, IntArray
+from .between import Ends, Tests, compare
+from .bounds import Span
+from .every_c import Changes, TrainingSet, on_lines
+from .leave_one_out import LeaveOneOut
+from .merged import Merged
+from .path import Point, Tracker
+
+__all__ = ["EveryRow", "first_of_twins", "starting_points"]
+
+# Values of C in a decade at which all rows are left out.
+PER_DECADE = 2
+# Rows that are worth a table of their own, halving the interval at most so often.
+ENOUGH, MOST_HALVINGS = 12, 8
+
+
+def starting_points(low: float, high: float) -> FloatArray:
+    """Where all rows are left out.
+
+    Examples
+    --------
+    >>> starting_points(0.1, 10.0).round(2)
+    array([ 0.1 ,  0.32,  1.  ,  3.16, 10.  ])
+    """
+    count = max(int(np.ceil(PER_DECADE * np.log10(high / low))), 1) + 1
+    Cs = np.geomspace(low, high, count)
+    Cs[[0, -1]] = low, high
+    return np.asarray(Cs)
+
+
+def first_of_twins(merged: Merged, rows: IntArray) -> IntArray:
+    """For each fold the first that leaves out a row like its own, of the same weight."""
+    weight, seen = merged.original.weight, dict[tuple[int, float], int]()
+    first = np.arange(len(rows), dtype=np.intp)
+    for f in np.flatnonzero(merged.copies[rows] > 1):
+        key = int(merged.first[rows[f]]), float(weight[rows[f]])
+        first[f] = seen.setdefault(key, int(f))
+    return first
+
+
+@dataclass(frozen=True)
+class _Here:
+    """The full-data solution at a C, and those of some folds."""
+
+    point: Point
+    ends: Ends
+
+    def part(self, which: IntArray) -> _Here:
+        return _Here(self.point, self.ends.part(which, which))
+
+
+class EveryRow:
+    """Leaves rows out at every C of a stretch; for one thread.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the hinge loss.
+    merged : Merged
+    rows : ndarray of int
+        The row that each fold leaves out and is tested on; no two of them twins.
+    tests : Tests
+        Of the folds, in this order.
+    names : ndarray of int
+        What the folds are called in `Changes`.
+    span, cancel, tol
+    covered : callable
+        Told of stretches that are settled: log(C1 / C0) times the number of folds.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        merged: Merged,
+        rows: IntArray,
+        tests: Tests,
+        names: IntArray,
+        span: Span,
+        cancel: NDArray[np.int32],
+        tol: float,
+        covered: Callable[[float], None],
+    ):
+        self.problem, self.merged, self.rows = problem, merged, rows
+        self.tests, self.names, self.span = tests, names, span
+        self._folds = Folds(problem.n, tuple(rows[:, None]), tuple(rows[:, None]))
+        self._cancel, self._tol, self._covered = cancel, tol, covered
+        self._tracker = Tracker(merged.problem, cancel, tol)
+        self._judge = judge_for(problem)
+        self._widest = tests.widest(problem)
+        self.changes = Changes()
+        self.counts = {"folds_solved": 0, "points": 0}
+
+    def along(self, points: list[Point]) -> NDArray[np.bool_]:
+        """From the first of these solutions to the last; returns the labels at the first."""
+        everyone = np.arange(len(self.rows))
+        last = self._at(points[0], everyone)
+        labels = np.asarray(last.ends.values > 0)
+        for point in points[1:]:
+            here = self._at(point, everyone)
+            self._between(last, here, everyone, 0)
+            last = here
+        return labels
+
+    # ---- between two values of C ---------------------------------------------------------------
+
+    def _between(self, first: _Here, last: _Here, which: IntArray, depth: int) -> None:
+        """All changes of some folds; ``first`` and ``last`` have a solution of each."""
+        if self._cancel[0]:
+            raise Cancelled
+        a, b, length = first.ends, last.ends, float(np.log(last.ends.C / first.ends.C))
+        sets = np.arange(len(which))
+        proved, line = compare(
+            self.problem, self._weights(which), a, b, sets, self.tests.part(which),
+            self._widest[which],
+        )  # fmt: skip
+        turned, Cs = on_lines(a, b, line)
+        self.changes.add(self.names[which[turned]], Cs)
+        todo = np.flatnonzero(~(proved | line))
+        self._covered(length * (len(which) - len(todo)))
+        if len(todo) >= ENOUGH and depth < MOST_HALVINGS:
+            C = float(np.sqrt(a.C * b.C))
+            middle = self._at(self._tracker.move(first.point, C), which[todo])
+            self._between(first.part(todo), middle, which[todo], depth + 1)
+            self._between(middle, last.part(todo), which[todo], depth + 1)
+            return
+        for k in todo:
+            self._alone(int(which[k]), a.part([k], [k]), b.part([k], [k]))
+            self._covered(length)
+
+    def _alone(self, fold: int, first: Ends, last: Ends) -> None:
+        one = np.array([fold])
+        row = TrainingSet(
+            self.problem, self.merged, self.rows[one], self.tests.part(one), self.names[one],
+            int(self.names[fold]), self._cancel, self._tol, judge=self._judge,
+        )  # fmt: skip
+        row.between(row.taken(first), row.taken(last), np.zeros(1, dtype=np.intp))
+        self.changes.extend(row.changes)
+
+    def _weights(self, which: IntArray) -> FloatArray:
+        weight = np.tile(self.problem.weight, (len(which), 1))
+        weight[np.arange(len(which)), self.rows[which]] = 0.0
+        return weight
+
+    # ---- at one C ------------------------------------------------------------------------------
+
+    def _at(self, point: Point, which: IntArray) -> _Here:
+        """Leave out the rows of some folds, judged as ever."""
+        C, n = point.C, self.problem.n
+        grid = Grid(np.array([C]), np.array([0.5 / (n * C)]), scale_with_fold=False)
+        task = Task(self.problem, self._folds.part(which), grid, True, self._tol)
+        coef = np.empty((len(which), n))
+
+        def seen(_: Ledger, folds: IntArray, found: FloatArray) -> None:
+            coef[folds] = found
+
+        ledger = Ledger(task, seen)
+        point = self._enter(ledger, point)
+        coef[:] = ledger.coef[0]
+        LeaveOneOut(task, ledger, self.span, self._cancel, self.merged).at(np.zeros(1, int), [point])
+        own = self.rows[which]
+        coef[np.arange(len(which)), own] = 0.0
+        h = self._products(ledger, coef)
+        b = self._judge.intercepts(h, coef, np.full(len(which), C), own)
+        h += b[:, None]
+        for f in range(len(which)):
+            figures = float(ledger.kkt[0, f]), float(ledger.gap[0, f])
+            self.changes.solved.append((C, int(self.names[which[f]]), *figures))
+        self.changes.solved.append((C, -1, float(ledger.kkt[0, -1]), float(ledger.gap[0, -1])))
+        self.counts["folds_solved"] += len(which)
+        self.counts["points"] += 1
+        values = h[np.arange(len(which)), own] - self.tests.threshold[which]
+        return _Here(point, Ends(C, coef, h, b, values))
+
+    def _enter(self, ledger: Ledger, point: Point) -> Point:
+        """The full-data solution, solved again where it misses the mark."""
+        within = tolerances.POLISH * self._tol
+        if ledger.full(0, self.merged.apart(point.coef), within=within)[0]:
+            return point
+        best = point
+        for again in (self._tracker.polish, self._tracker.slow_but_sure):
+            point = again(point)
+            found = self.merged.apart(point.coef)
+            good = ledger.full(0, found)[0]
+            if np.array_equal(ledger.coef[0], found):  # it was better than the last
+                best = point
+            if good or point.fallback:
+                break
+        return best
+
+    def _products(self, ledger: Ledger, coef: FloatArray) -> FloatArray:
+        """K c, from the full data's and what differs where that is little."""
+        by = coef - ledger.coef[0]
+        touched = np.flatnonzero(by.any(axis=0))
+        if 2 * len(touched) > self.problem.n:
+            return np.asarray(coef @ self.problem.K)
+        return np.asarray(by[:, touched] @ self.problem.K[touched] + ledger.h[0])
+

@@ -1,0 +1,164 @@
+"""The piece of a solution path around a solution: a line in C, and how far it goes.
+
+While no row changes its state, the coefficients of rows at a bound are C times their weights, those
+of free rows follow by
+
+    K_MM c_M' + b' = -K_MS c_S',      sum c' = 0,
+
+and all u are linear in C too.  The piece ends where a free row comes to a bound, or another row to
+its knot.  Where no row is free, the coefficients are C times a constant, and b is in the middle of
+an interval (``judge/intercept.py``) whose ends are set by two rows: the piece also ends where
+another row takes their place, or where the interval is empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core._factor import Factor
+from ..judge.intercept import BLURRED, closeness
+from ..problem.problem import Problem
+from ..types import FloatArray
+
+__all__ = ["Piece", "piece_around"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A line through the solution at C, from ``low`` to ``high``.
+
+    ``coef``, ``h`` = K coef and ``b`` are those at C; the others their slopes.
+    """
+
+    C: float
+    low: float
+    high: float
+    coef: FloatArray
+    h: FloatArray
+    b: float
+    coef_slope: FloatArray
+    h_slope: FloatArray
+    b_slope: float
+
+    def at(self, C: float) -> tuple[FloatArray, FloatArray, float]:
+        """Coefficients, h and b at another C of the piece."""
+        by = C - self.C
+        return (
+            self.coef + by * self.coef_slope,
+            self.h + by * self.h_slope,
+            self.b + by * self.b_slope,
+        )
+
+
+def piece_around(
+    problem: Problem, factor: Factor, C: float, coef: FloatArray, h: FloatArray, b: float
+) -> Piece:
+    """The piece of the path on which a solution lies, for the hinge loss.
+
+    ``factor`` is of K, with a constant if there is an intercept.  The piece has no length where
+    float64 cannot tell: free rows that depend on each other.
+
+    Examples
+    --------
+    >>> from exactcv.problem.losses import hinge
+    >>> y = np.array([1.0, -1.0])
+    >>> problem = Problem(np.eye(2), y, np.ones(2), hinge(y))
+    >>> c, h = np.array([0.5, -0.5]), np.array([0.5, -0.5])
+    >>> piece = piece_around(problem, Factor(problem.K, True), 0.5, c, h, 0.0)
+    >>> piece.high, piece.coef_slope
+    (1.0, array([ 1., -1.]))
+    """
+    y, weight = problem.y, problem.weight
+    levels = problem.loss.coefficient_levels(C * weight)
+    near = closeness(levels, problem.diagonal) + BLURRED * C * weight
+    size, used = y * coef, weight > 0
+    top = used & (size >= C * weight - near)
+    bottom = used & ~top & (size <= near)
+    free = used & ~top & ~bottom
+    slope = np.where(top, y * weight, 0.0)
+    nowhere = Piece(C, C, C, coef, h, b, slope, np.zeros_like(h), 0.0)
+    if free.any() and not _follow(problem, factor, np.flatnonzero(free), slope):
+        return nowhere
+    h_slope, b_slope = problem.K @ slope, 0.0
+    beyond = y * (h + b) - 1.0
+    if problem.fit_intercept and not free.any():
+        limits = _of_intercept(y, top, bottom, h, h_slope)
+        if limits is None:
+            return nowhere
+        room, growth, b_slope = limits
+    else:
+        if problem.fit_intercept:
+            b_slope = -float(h_slope[free].mean())
+        by = y * (h_slope + b_slope)
+        moves = (y * slope)[free]
+        room = np.concatenate(
+            [-beyond[top], beyond[bottom], size[free], (C * weight - size)[free]]
+        )
+        growth = np.concatenate([-by[top], by[bottom], moves, weight[free] - moves])
+    back, ahead = _reach(np.maximum(room, 0.0), growth)
+    low = max(C - back, 0.0)
+    return Piece(C, low, C + ahead, coef, h, b, slope, h_slope, b_slope)
+
+
+def _follow(
+    problem: Problem, factor: Factor, members: NDArray[np.intp], slope: FloatArray
+) -> bool:
+    """Fill in the slopes of free rows; False if they depend on each other.
+
+    The factor is of K_MM + top, with an intercept, and a small ridge: that shifts b' only, and what
+    the ridge does is put right by a second solve.
+    """
+    ones = factor.solve_with(members, np.ones(len(members)))
+    if not factor.firm:
+        return False
+    for _ in range(2):
+        off = -(problem.K[members] @ slope)
+        if problem.fit_intercept:
+            off -= off.mean()  # b' takes up the rest
+        by = factor.solve_with(members, off)
+        if problem.fit_intercept:
+            by -= (by.sum() + slope.sum()) / ones.sum() * ones
+        slope[members] += by
+    return True
+
+
+def _of_intercept(
+    y: FloatArray,
+    top: NDArray[np.bool_],
+    bottom: NDArray[np.bool_],
+    h: FloatArray,
+    h_slope: FloatArray,
+) -> tuple[FloatArray, FloatArray, float] | None:
+    """What must stay positive while the same rows limit b; how it grows; the slope of b."""
+    positive = y > 0
+    from_below = np.flatnonzero((positive & bottom) | (~positive & top))
+    from_above = np.flatnonzero((positive & top) | (~positive & bottom))
+    if not (len(from_below) and len(from_above)):
+        return None
+    room = y - h
+    low = from_below[np.argmax(room[from_below])]
+    high = from_above[np.argmin(room[from_above])]
+    rooms = [
+        room[low] - room[from_below],
+        room[from_above] - room[high],
+        room[[high]] - room[low],
+    ]
+    growths = [
+        h_slope[from_below] - h_slope[low],
+        h_slope[high] - h_slope[from_above],
+        h_slope[low] - h_slope[[high]],
+    ]
+    b_slope = -0.5 * float(h_slope[low] + h_slope[high])
+    return np.concatenate(rooms), np.concatenate(growths), b_slope
+
+
+def _reach(room: FloatArray, growth: FloatArray) -> tuple[float, float]:
+    """How far back and ahead every room stays positive."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        turn = room / np.abs(growth)
+    back = np.min(turn, where=growth > 0, initial=np.inf)
+    ahead = np.min(turn, where=growth < 0, initial=np.inf)
+    return float(back), float(ahead)
