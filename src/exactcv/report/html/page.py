@@ -163,6 +163,7 @@ def _figures(it: Overview) -> Markup:
         what = "error" if it.score is None else it.scoring
         of_it = f"{what} after tuning (corrected for the choice), 95% {low:.4f} to {high:.4f}"
         shown.append(("", f"{value:.4f}", of_it))
+    shown += _nested_figure(it)
     shown.append(("", f"{it.n_errors[g, l]} of {it.n_tested}", "left-out rows wrong"))
     shown.append(("", f"{it.Cs[l]:.4g}", "C"))
     shown.append(("", f"{it.lambdas[l]:.4g}", "lambda"))
@@ -178,6 +179,14 @@ def _figures(it: Overview) -> Markup:
     return tag("div", cells, cls="figures")
 
 
+def _nested_figure(it: Overview) -> list[tuple[str, str, str]]:
+    """The error after tuning by nested cross-validation, if there was one."""
+    if it.nested is None:
+        return []
+    own = it.nested
+    return [("", own.figure, f"{own.what} after tuning (nested, {own.folds}), {own.interval}")]
+
+
 def _figures_of_numbers(it: Overview) -> Markup:
     g, l = it.chosen
     assert it.numbers is not None
@@ -187,6 +196,7 @@ def _figures_of_numbers(it: Overview) -> Markup:
         ("", f"{it.numbers.mae:.4g}", "left-out mean absolute error"),
         ("", f"{it.numbers.rmse:.4g}", "left-out root mean squared error"),
         ("", f"{it.error[g, l]:.4g}", f"left-out loss, {report.interval(it, it.chosen)}"),
+        *_nested_figure(it),
         ("", f"{it.Cs[l]:.4g}", "C"),
     ]
     if not np.isnan(it.gammas[g]):
@@ -400,7 +410,8 @@ def _for_a_paper(it: Overview) -> Markup:
     """What the choice has gained, and a text to paste."""
     note = tag("p", report.corrected_text(it), ".") if it.error.size > 1 else None
     paragraphs = [tag("p", part) for part in methods_text(it).split("\n") if part]
-    return _card("For a paper", note, *paragraphs, cls="card wide")
+    nested = None if it.nested is None else tag("p", "Nested: ", it.nested.short(), ".")
+    return _card("For a paper", note, nested, *paragraphs, cls="card wide")
 
 
 def _reproduce(page: Page) -> Markup:
