@@ -246,7 +246,6 @@ class NestedRegressionResult(Nested):
             se = "" if np.isnan(self.score_se) else f" (standard error {self.score_se:.4g})"
             parts.append(("score", f"{self.scoring} {self.score:.4g} after tuning{se}"))
         values, counts = np.unique(self.epsilon, return_counts=True)
-        if len(values) > 1:
-            each = ", ".join(f"{e:.4g} ({n} times)" for e, n in zip(values, counts, strict=True))
-            parts.append(("epsilon", each))
+        each = ", ".join(f"{e:.4g} ({n} times)" for e, n in zip(values, counts, strict=True))
+        parts.append(("epsilon", each))
         return parts + self._choice_parts()

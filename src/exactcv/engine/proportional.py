@@ -48,7 +48,7 @@ def proportional_below(problem: Problem, span: Span, left_out: int) -> float:
     >>> K = np.eye(6)
     >>> problem = Problem(K=K, y=y, weight=np.ones(6), loss=hinge(y), fit_intercept=True)
     >>> round(proportional_below(problem, Span.of(problem), 1), 3)
-    0.309
+    0.333
     """
     y, weight = problem.y, problem.weight
     if not (problem.fit_intercept and problem.psd and _is_hinge(problem)):
