@@ -117,10 +117,11 @@ def test_words_and_bad_input() -> None:
         model.nested_score(X, y, groups=np.arange(20) // 2)
     with pytest.raises(InputError, match=r"outer fold 0 leaves 1 row.*outer=5"):
         model.nested_score(X, y, outer=[([0], np.arange(1, 20))])
+    anything: Any = exactcv.nested_cross_validate
     with pytest.raises(UnsupportedError, match="epsilon_insensitive"):
-        exactcv.nested_cross_validate(X, y, loss="pinball")
+        anything(X, y, loss="pinball")
     with pytest.raises(InputError, match="sample_weight"):
-        nested_cross_validate(X, y, loss="epsilon_insensitive", class_weight="balanced")
+        anything(X, y, loss="epsilon_insensitive", class_weight="balanced")
 
 
 def test_interrupted_brings_the_folds_that_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:

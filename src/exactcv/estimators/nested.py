@@ -37,7 +37,31 @@ ClassLoss = Literal["hinge", "squared_hinge", "logistic", "squared"]
 
 @overload
 def nested_cross_validate(
-    X: Matrix, y: Vector, *, loss: Literal["epsilon_insensitive"], **settings: Any
+    X: Matrix,
+    y: Vector,
+    *,
+    kernel: KernelName | KernelFunction = "rbf",
+    gammas: float | GammaRule | Sequence[float | GammaRule] | HasShape | None = None,
+    degree: int = 3,
+    coef0: float = 0.0,
+    loss: Literal["epsilon_insensitive"],
+    epsilon: float | Sequence[float] | HasShape = 0.1,
+    Cs: GridValues | None = None,
+    lambdas: GridValues | None = None,
+    outer: Literal["loo"] | Splits = "loo",
+    cv: Literal["loo"] | Splits = "loo",
+    select: Select = "min",
+    scoring: ScorerLike | None = None,
+    groups: Vector | None = None,
+    sample_weight: Vector | None = None,
+    class_weight: None = None,
+    fit_intercept: bool = True,
+    method: str = "exact",
+    n_jobs: int | None = None,
+    tol: float = 1e-8,
+    random_state: Seed | None = None,
+    progress: bool = False,
+    memory_limit: MemoryLimit | None = None,
 ) -> NestedRegressionResult: ...
 @overload
 def nested_cross_validate(
