@@ -46,6 +46,7 @@ __all__ = [
     "LeftOutDisplay",
     "MemoryLimitError",
     "MissingExtraError",
+    "NestedRegressionResult",
     "NestedResult",
     "NotExactWarning",
     "NotPSDWarning",
@@ -87,7 +88,7 @@ if TYPE_CHECKING:
     from .crossval.influence import influence
     from .crossval.influence_result import Influence
     from .crossval.leave_pair_out import leave_pair_out
-    from .crossval.nested_result import NestedResult
+    from .crossval.nested_result import NestedRegressionResult, NestedResult
     from .crossval.pair_result import PairResult
     from .crossval.regression_result import RegressionResult
     from .crossval.result import CVResult
@@ -124,6 +125,7 @@ _LAZY = {
     "GridSearchCV": "estimators.drop_in.grid_search",
     "HeatMapDisplay": "report.plots",
     "LeftOutDisplay": "report.plots",
+    "NestedRegressionResult": "crossval.nested_result",
     "NestedResult": "crossval.nested_result",
     "PairResult": "crossval.pair_result",
     "RocDisplay": "report.plots",

@@ -26,11 +26,14 @@ def tuned(tmp_path: Path, *more: object) -> Path:
     return out
 
 
-@pytest.mark.parametrize("more", [(), ("--approx", "nystroem", "--components", "8")])
+@pytest.mark.parametrize(
+    "more", [(), ("--nested", "3"), ("--approx", "nystroem", "--components", "8")]
+)
 def test_the_page_is_made_again_byte_for_byte(tmp_path: Path, more: tuple[str, ...]) -> None:
     out = tuned(tmp_path, *more)
     before = (out / "report.html").read_bytes()
     assert b"=row " in before  # names of suspicious rows
+    assert (b"after tuning (nested" in before) == (b"Nested: " in before) == ("--nested" in more)
     assert run("report", out, "--out", tmp_path / "copy.html") == 0
     assert (tmp_path / "copy.html").read_bytes() == before
     (out / "report.html").unlink()

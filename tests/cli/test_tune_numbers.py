@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from _numbers import wave
+from click.exceptions import Abort
 from click.testing import CliRunner
 
 import exactcv
 from exactcv.cli.main import cli
+from exactcv.crossval import nested_numbers
 
 QUICK = ["--Cs", "0.5,5", "--gamma", "0.3", "--epsilon", "0.1,0.2"]
 
@@ -105,3 +107,34 @@ def test_what_kind_of_target_it_is(table: Path) -> None:
         run("tune", table, "--target", "price", "--task", "classification", *few)
     with pytest.raises(exactcv.InputError, match="--probability goes with classes"):
         run("tune", table, "--target", "price", "--probability", *few)
+
+
+def test_nested_gives_the_error_after_tuning_and_goes_on_where_it_was(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, whole = table.parent / "out", table.parent / "whole"
+    command = ("tune", table, "--target", "price", "--cv", "4", "--nested", "3", *QUICK)
+    printed = run(*command, "--out", whole).output
+    found = json.loads((whole / "run.json").read_text())["result"]["nested"]
+    assert f"{found['error']:.4g} after tuning" in printed and found["numeric"]
+    assert "Nested cross-validation: 3 outer folds, 4 grid points" in printed
+    assert "Nadeau" in printed
+    page = (whole / "report.html").read_bytes()
+    assert b"mean absolute error after tuning" in page
+    run("report", whole, "--out", table.parent / "copy.html")
+    assert (table.parent / "copy.html").read_bytes() == page
+    real, calls = nested_numbers._one, []
+
+    def stopping(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(nested_numbers, "_one", stopping)
+    with pytest.raises(Abort):
+        run(*command, "--out", out)
+    assert "going on with 1 finished part(s)" in run(*command, "--out", out).output
+    assert len(calls) == 4  # the first was not computed again
+    again = json.loads((out / "run.json").read_text())["result"]["nested"]
+    assert again == found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from _browser import browse, colours, needs_chromium, probe
 
 import exactcv
+from exactcv.report.after_tuning import AfterTuning
 from exactcv.report.html.page import Page, render
 from exactcv.report.overview import overview
 
@@ -26,8 +28,12 @@ def two_classes() -> Page:
     model = exactcv.SVCCV(
         Cs=np.geomspace(1e-3, 1e3, 13), gamma=[0.01, 0.1, 1.0], probability=True
     ).fit(X, np.where(y > 0, "malignant", NASTY))
-    nested = {"error": 0.3, "interval": [0.2, 0.4]}
-    return Page(overview=overview(model), title=NASTY, facts={NASTY: 3}, nested=nested)
+    nested = AfterTuning(
+        n_folds=5, leave_one_out=False, error=0.3, low=0.2, high=0.4, score=0.7,
+        scoring="accuracy", optimism=0.02,
+    )  # fmt: skip
+    shown = replace(overview(model), nested=nested)
+    return Page(overview=shown, title=NASTY, facts={NASTY: 3})
 
 
 def three_classes() -> Page:

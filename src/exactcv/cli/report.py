@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..exceptions import FileError
+from ..report.after_tuning import AfterTuning
 from ..report.html.page import Page, render
 from ..storage.atomic import translated, write_text
 from ..storage.model_file import load_model
@@ -36,14 +37,15 @@ def report(folder: Path, out: Path | None = None) -> Path:
             "exactcv made it): tune again into another folder"
         ) from error
     it = (model.estimator if isinstance(model, TableModel) else model)._overview()
+    nested = run["result"].get("nested")
+    after = None if nested is None else AfterTuning.of_record(nested)
     text = render(
         Page(
-            overview=replace(it, timings=timings),
+            overview=replace(it, timings=timings, nested=after),
             title=title,
             facts=facts,
             row_names=_row_names(folder / "predictions.csv", it.n_rows),
             code=code,
-            nested=page.get("nested"),
         )
     )
     path = folder / "report.html" if out is None else out

@@ -151,12 +151,19 @@ class TuneSettings:
 
     def number_folds(self) -> Any:
         """``cv`` for ``SVRCV``: the same without classes to keep in proportion."""
-        if self.groups is None or self.cv == "loo":
-            return self.folds()
+        return self._number_splits("--cv", self.cv)
+
+    def outer_number_folds(self) -> Any:
+        """``outer`` for ``SVRCV.nested_score``; None if that is not asked for."""
+        return None if self.nested is None else self._number_splits("--nested", self.nested)
+
+    def _number_splits(self, option: str, given: str) -> Any:
+        folds = self._splits(option, given)
+        if self.groups is None or given == "loo":
+            return folds
         from sklearn.model_selection import GroupKFold
 
-        shuffle = self.seed is not None
-        return GroupKFold(int(self.cv), shuffle=shuffle, random_state=self.seed)
+        return GroupKFold(int(given), shuffle=self.seed is not None, random_state=self.seed)
 
     def epsilons(self, spread: float) -> list[float]:
         """Epsilons that were named, or three around a tenth of the spread of the target."""
@@ -172,7 +179,6 @@ class TuneSettings:
             "--loss": self.loss != "hinge",
             "--class-weight": self.class_weight is not None,
             "--probability": self.probability,
-            "--nested": self.nested is not None,
             "--approx": self.approx in ("rff", "nystroem"),
         }
         for option, given in unusual.items():

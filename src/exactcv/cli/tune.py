@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
@@ -14,23 +13,21 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from ..crossval.nested_result import NestedResult
-from ..estimators.nested_fit import nested_of
 from ..estimators.svc_cv import SVCCV, Keep, fit_svc
 from ..estimators.svr_cv import SVRCV
 from ..exceptions import InputError, Interrupted
-from ..report import words as report
 from ..report.html import page as html_report
-from ..report.methods_text import methods_text
 from ..storage.atomic import write_bytes, write_text
 from ..storage.model_file import save_model
 from ..storage.readers import digest, read_table
-from ..storage.run_folder import PartFiles, RunFolder, describe, settings_in
+from ..storage.run_folder import RunFolder, describe, settings_in
 from ..storage.table_model import TableModel
 from ..types import FloatArray
 from . import results
 from .approximation import Choice, choose_kernel
 from .loading import Loaded, gammas_of, is_regression, load, scaling_text
 from .settings import TuneSettings, parse_class_weight
+from .tune_nested import nested_in, nested_record, shown_with, tell
 from .tune_numbers import tune_numbers
 
 __all__ = ["tune"]
@@ -77,7 +74,7 @@ def tune(
             _fit(model, loaded, Keep(values=True))
         except Interrupted as stop:
             raise Interrupted("interrupted; with --out what was finished would be kept") from stop
-        _tell(model, say, None if again is None else _nested(again, loaded, settings, None, say))
+        tell(model, say, None if again is None else nested_in(again, loaded, settings, None, say))
         return model
     data = {"file": file.name, "sha256": sha256, "rows": len(loaded.y)}
     with RunFolder(out, describe(data, settings.record())) as folder:
@@ -95,21 +92,20 @@ def tune(
                 "goes on from there",
                 stop.partial,
             ) from stop
-        nested = None if again is None else _nested(again, loaded, settings, folder.parts, say)
+        nested = None if again is None else nested_in(again, loaded, settings, folder.parts, say)
         page = {
             "title": f"{file.name}: {loaded.preparation.target}",
             "facts": facts,
             "code": _code(file, asked if settings.approx is None else settings),
-            "nested": None if nested is None else _nested_record(nested),
         }
-        written = _write(out, model, loaded, values, page, settings.escape, say)
+        written = _write(out, model, loaded, values, nested, page, settings.escape, say)
         timings = {
             "seconds": perf_counter() - start,
             "gammas_taken_up": store.taken_up,
             "parts": model._overview().timings,
         }
         folder.finish(_result(model, written, nested), page, timings)
-    _tell(model, say, nested)
+    tell(model, say, nested)
     say(f"\nwritten to {out}: {', '.join([*written, 'run.json'])}")
     return model
 
@@ -179,25 +175,6 @@ def _fit(model: SVCCV, loaded: Loaded, keep: Keep) -> FloatArray | None:
     return values
 
 
-def _nested(
-    model: SVCCV, loaded: Loaded, settings: TuneSettings, parts: PartFiles | None, say: Say
-) -> NestedResult:
-    """The error after tuning, of a model with the same settings."""
-    if parts is not None and parts.count:
-        say(f"going on with {parts.count} finished part(s) of the nested cross-validation")
-    rows = loaded.X, loaded.y, settings.outer_folds(), loaded.weight, loaded.groups
-    try:
-        return nested_of(model, *rows, parts)
-    except Interrupted as stop:
-        if parts is None:
-            raise
-        raise Interrupted(
-            f"interrupted; {parts.count} finished part(s) of the nested cross-validation are kept: "
-            "the same command goes on from there",
-            stop.partial,
-        ) from stop
-
-
 # ---- what comes out ------------------------------------------------------------------------------
 
 
@@ -225,18 +202,12 @@ def _facts(file: Path, loaded: Loaded, settings: TuneSettings) -> dict[str, str]
     return facts
 
 
-def _tell(model: SVCCV, say: Say, nested: NestedResult | None) -> None:
-    say("\n" + report.curve_table(model) + "\n\n" + report.summary(model))
-    if nested is not None:
-        say("\n" + nested.summary())
-    say("\nfor a paper:\n" + textwrap.fill(methods_text(model).partition("\n\n")[0], 96))
-
-
 def _write(
     out: Path,
     model: SVCCV,
     loaded: Loaded,
     values: FloatArray | None,
+    nested: NestedResult | None,
     page: dict[str, Any],
     escape: bool,
     say: Say,
@@ -249,7 +220,7 @@ def _write(
         "predictions.csv": results.left_out_csv(model, loaded.y, values, loaded.row_names, escape),
     }
     row_names = loaded.row_names or range(1, len(loaded.y) + 1)
-    shown = html_report.Page(overview=model._overview(), row_names=row_names, **page)
+    shown = html_report.Page(overview=shown_with(model, nested), row_names=row_names, **page)
     texts["report.html"] = html_report.render(shown)
     for name, text in texts.items():
         write_text(out / name, text)
@@ -295,20 +266,5 @@ def _result(model: SVCCV, written: list[str], nested: NestedResult | None) -> di
         "unresolved": it.unresolved,
         "classes": [str(label) for label in it.classes],
         "files": written,
-        "nested": None if nested is None else _nested_record(nested),
-    }
-
-
-def _nested_record(nested: NestedResult) -> dict[str, Any]:
-    return {
-        "error": nested.error,
-        "se": None if np.isnan(nested.se) else nested.se,
-        "interval": list(nested.interval),
-        "score": nested.score,
-        "optimism": nested.optimism,
-        "n_folds": nested.n_folds,
-        "chosen": [
-            {"C": C, "gamma": None if np.isnan(gamma) else gamma, "times": times}
-            for C, gamma, times in nested.often()
-        ],
+        "nested": None if nested is None else nested_record(nested),
     }

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
+from ..crossval.nested_result import NestedRegressionResult
 from ..estimators.svr_cv import SVRCV
 from ..exceptions import InputError
-from ..report import words as report
 from ..report.html import page as html_report
-from ..report.methods_text import methods_text
 from ..storage.atomic import write_bytes, write_text
 from ..storage.model_file import save_model
 from ..storage.readers import digest
-from ..storage.run_folder import RunFolder, describe
+from ..storage.run_folder import PartFiles, RunFolder, describe
 from ..storage.table import Table
 from ..storage.table_model import TableModel
 from . import results
 from .loading import Loaded, gammas_of, load, scaling_text
 from .settings import TuneSettings
+from .tune_nested import nested_numbers_in, nested_record, shown_with, tell
 
 __all__ = ["tune_numbers"]
 
@@ -53,9 +53,14 @@ def tune_numbers(
     model = _model(loaded, settings).set_params(
         n_jobs=n_jobs, memory_limit=memory_limit, verbose=int(progress)
     )
+    again = None if settings.nested is None else clone(model)
+
+    def nested(parts: PartFiles | None) -> NestedRegressionResult | None:
+        return None if again is None else nested_numbers_in(again, loaded, settings, parts, say)
+
     if out is None:
         _fit(model, loaded)
-        _tell(model, say)
+        _tell(model, say, nested(None))
         return model
     data = {"file": file.name, "sha256": sha256, "rows": len(loaded.y)}
     with RunFolder(out, describe(data, settings.record())) as folder:
@@ -63,15 +68,16 @@ def tune_numbers(
             say(f"\nnothing to do: {out} holds the finished results of this run")
             return None
         _fit(model, loaded)
+        after = nested(folder.parts)
         page = {
             "title": f"{file.name}: {loaded.preparation.target}",
             "facts": facts,
             "code": _code(file, settings),
         }
-        written = _write(out, model, loaded, page, settings.escape, say)
+        written = _write(out, model, loaded, after, page, settings.escape, say)
         timings = {"seconds": perf_counter() - start, "parts": model._overview().timings}
-        folder.finish(_result(model, written), page, timings)
-    _tell(model, say)
+        folder.finish(_result(model, written, after), page, timings)
+    _tell(model, say, after)
     say(f"\nwritten to {out}: {', '.join([*written, 'run.json'])}")
     return model
 
@@ -111,16 +117,15 @@ def _facts(file: Path, loaded: Loaded, settings: TuneSettings) -> dict[str, str]
     }
 
 
-def _tell(model: SVRCV, say: Callable[[str], None]) -> None:
-    say("\n" + report.curve_table(model) + "\n\n" + report.summary(model))
-    say("\nintervals:   " + model.coverage_text(COVERAGE))
-    say("\nfor a paper:\n" + textwrap.fill(methods_text(model).partition("\n\n")[0], 96))
+def _tell(model: SVRCV, say: Callable[[str], None], nested: NestedRegressionResult | None) -> None:
+    tell(model, say, nested, "intervals:   " + model.coverage_text(COVERAGE))
 
 
 def _write(
     out: Path,
     model: SVRCV,
     loaded: Loaded,
+    nested: NestedRegressionResult | None,
     page: dict[str, Any],
     escape: bool,
     say: Callable[[str], None],
@@ -132,7 +137,7 @@ def _write(
         "predictions.csv": results.left_out_numbers_csv(model, loaded.y, loaded.row_names, escape),
     }
     row_names = loaded.row_names or range(1, len(loaded.y) + 1)
-    shown = html_report.Page(overview=model._overview(), row_names=row_names, **page)
+    shown = html_report.Page(overview=shown_with(model, nested), row_names=row_names, **page)
     texts["report.html"] = html_report.render(shown)
     for name, text in texts.items():
         write_text(out / name, text)
@@ -160,7 +165,9 @@ def _code(file: Path, settings: TuneSettings) -> str:
     )
 
 
-def _result(model: SVRCV, written: list[str]) -> dict[str, Any]:
+def _result(
+    model: SVRCV, written: list[str], nested: NestedRegressionResult | None
+) -> dict[str, Any]:
     """The figures that matter, for programs."""
     it = model._overview()
     assert it.numbers is not None
@@ -182,4 +189,5 @@ def _result(model: SVRCV, written: list[str]) -> dict[str, Any]:
         "largest_gap": float(np.nanmax(it.gap)),
         "unresolved": it.unresolved,
         "files": written,
+        "nested": None if nested is None else nested_record(nested),
     }

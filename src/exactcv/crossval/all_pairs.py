@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from ..algorithms.exact import METHOD
 from ..engine.leave_two_out import LeaveTwoOut
 from ..engine.merged import Merged
@@ -45,5 +47,12 @@ def each_point(
         work(two, int(order[step]), points[step])
         seen.done += 1
 
-    workers.map(one, reversed(range(len(order))))
+    # The grid point that others follow from is done before them.
+    steps = list(reversed(range(len(order))))
+    first = two.first
+    if first is not None:
+        start = int(np.flatnonzero(order == first)[0])
+        steps.remove(start)
+        workers.run(lambda: one(start))
+    workers.map(one, steps)
     return two

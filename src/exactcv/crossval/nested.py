@@ -15,7 +15,6 @@ goes through all pairs of rows instead, once for all outer folds (``two_rows.py`
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -26,52 +25,22 @@ from numpy.typing import NDArray
 from sklearn.model_selection import LeaveOneOut
 
 from ..exceptions import InputError, Interrupted
-from ..judge.certificate import Certificate
 from ..problem import inputs
-from ..problem.folds import Folds, folds_among
+from ..problem.folds import Folds
 from ..problem.intervals import effective_count, resampled_count, wilson
-from ..problem.kernels import Kernel, gamma_value
 from ..runtime.progress import job
 from ..runtime.threads import Workers
 from ..tolerances import TIE
 from ..types import FloatArray, IntArray
+from .nested_loop import InnerSplits, Matrices, added, fold_by_fold, outside, settled, worst
 from .nested_parts import Outer, Parts
 from .nested_result import NestedResult
 from .one_vs_one import most_votes, votes_of
-from .run import KernelRows
 from .scoring import LeftOut, Scorer, fit_sigmoids, jackknife_se, shaped
 from .tuning import Searched, Tuned, Tuning, count_by_weight, error_and_se
 from .two_rows import TwoRows, suits
 
-__all__ = ["InnerSplits", "Nest", "check_classes", "check_groups", "nest", "tuned_without"]
-
-
-@dataclass(frozen=True)
-class InnerSplits:
-    """How the rows outside an outer fold are split: what the user gave, for all rows."""
-
-    cv: Any
-    labels: Any  # as splitters see them
-    groups: Any
-    random_state: Any
-    keep: IntArray  # the user's numbers of the rows
-    n: int  # rows that the user has
-
-    def among(self, tuning: Tuning, train: IntArray, fold: int) -> Folds:
-        """Inner folds of the rows ``train``, which outer fold ``fold`` leaves."""
-        groups = None if self.groups is None else self.groups[train]
-        mine = self.keep[train]
-        try:
-            folds = folds_among(
-                mine, self.n, self.cv, tuning.shown[train], self.labels[train], groups,
-                self.random_state,
-            )  # fmt: skip
-            codes, weight = tuning.codes[train], tuning.weight[train]
-            folds = inputs.check_training_parts(folds, codes, tuning.classes, weight, mine)
-        except InputError as error:
-            raise InputError(f"among the rows outside outer fold {fold}: {error}") from error
-        tuning.plan.check_folds(folds)
-        return folds
+__all__ = ["Nest", "check_classes", "check_groups", "nest", "tuned_without"]
 
 
 @dataclass(frozen=True)
@@ -92,13 +61,23 @@ def nest(task: Nest, workers: Workers) -> NestedResult:
     complete), None if there are none.
     """
     start = perf_counter()
-    task = replace(task, tuning=_settled(task.tuning))
+    tuning = task.tuning
+    kernels = settled(tuning.kernels, tuning.X, tuning.sample_weight)
+    task = replace(task, tuning=replace(tuning, kernels=kernels, store=None))
     n_kernels = len(task.tuning.kernels)
     _check_tests(task)
-    matrices = _Matrices(task.tuning)
+    matrices = Matrices(task.tuning)
     pairs = _pairs(task, matrices)
     if pairs is None:
-        return _gather(task, _fold_by_fold(task, matrices, workers, start), perf_counter() - start)
+        found: NestedResult = fold_by_fold(
+            task.outer,
+            lambda fold: _one(task, fold, matrices, None, workers),
+            lambda done: _gather(task, done, perf_counter() - start),
+            task.store,
+            tuning.show_progress,
+            workers,
+        )
+        return found
     task = _through_pairs(task, pairs, workers)
     # An outer fold is but a look at the pairs now.  Workers that were told to stop do no more.
     with Workers(workers.n_threads) as fresh:
@@ -111,36 +90,6 @@ def nest(task: Nest, workers: Workers) -> NestedResult:
             result,
         )
     return result
-
-
-def _fold_by_fold(task: Nest, matrices: _Matrices, workers: Workers, start: float) -> list[Outer]:
-    """One outer fold after the other."""
-    done: list[Outer] = []
-    try:
-        with job(task.tuning.show_progress, len(task.outer)) as progress:
-            for fold in range(len(task.outer)):
-                with workers.followed(progress):
-                    workers.watch.say(f"outer fold {fold + 1}")
-                    done.append(_kept(task, fold, matrices, workers))
-    except KeyboardInterrupt as stop:
-        raise Interrupted(
-            f"interrupted with {len(done)} of {len(task.outer)} outer folds complete; what they "
-            "say is the `partial` of this exception",
-            _gather(task, done, perf_counter() - start) if done else None,
-        ) from stop
-    return done
-
-
-def _kept(task: Nest, fold: int, matrices: _Matrices, workers: Workers) -> Outer:
-    """One outer fold from the store if it is there; else it is computed and put there."""
-    name = f"outer-{fold + 1:05d}"
-    found = None if task.store is None else task.store.load(name)
-    if found is not None:
-        return Outer.of_tree(found)
-    one = _one(task, fold, matrices, None, workers)
-    if task.store is not None:
-        task.store.save(name, one.tree())
-    return one
 
 
 def _through_pairs(task: Nest, pairs: TwoRows, workers: Workers) -> Nest:
@@ -219,52 +168,37 @@ def _each_fold_scored(scorer: Scorer) -> bool:
 # ---- one outer fold ----------------------------------------------------------------------------
 
 
-def _settled(tuning: Tuning) -> Tuning:
-    """gamma as numbers, from all rows."""
-    even = (tuning.sample_weight == tuning.sample_weight[0]).all()
-    weight = None if even else tuning.sample_weight
-    numbers = [gamma_value(tuning.X, kernel, weight) for kernel in tuning.kernels]
-    kernels = [
-        kernel if gamma is None else replace(kernel, gamma=gamma)
-        for kernel, gamma in zip(tuning.kernels, numbers, strict=True)
-    ]
-    return replace(tuning, kernels=kernels, store=None)
+def _inner_folds(task: Nest, train: IntArray, fold: int) -> Folds:
+    """The inner folds of the rows outside an outer fold."""
+    tuning = task.tuning
+    parts = tuning.codes[train], tuning.classes, tuning.weight[train], task.inner.keep[train]
+
+    def check(folds: Folds) -> Folds:
+        return inputs.check_training_parts(folds, *parts)
+
+    folds = task.inner.among(tuning.shown, train, fold, check)
+    tuning.plan.check_folds(folds)
+    return folds
 
 
-class _Matrices:
-    """The kernel matrices of all rows, each made once."""
-
-    def __init__(self, tuning: Tuning):
-        self.tuning = tuning
-        self.made: dict[Kernel, KernelRows] = {}
-
-    def whole(self, kernel: Kernel, workers: Workers) -> KernelRows:
-        if kernel not in self.made:
-            self.made[kernel] = self.tuning.kernel_rows(kernel, workers)
-        return self.made[kernel]
-
-    def among(self, rows: IntArray) -> Callable[[Kernel, Workers], KernelRows]:
-        return lambda kernel, workers: self.whole(kernel, workers).part(rows)
-
-
-def _pairs(task: Nest, matrices: _Matrices) -> TwoRows | None:
+def _pairs(task: Nest, matrices: Matrices) -> TwoRows | None:
     """What goes through pairs of rows, if that can be done here."""
     if not (task.inner.cv is None or isinstance(task.inner.cv, (str, LeaveOneOut))):
         return None  # other splitters may do as they like
     if not task.outer.every_row_alone:
         return None
-    inner = task.inner.among(task.tuning, _outside(task.outer, 0), 0)
+    inner = _inner_folds(task, outside(task.outer, 0), 0)
     if not suits(task.tuning, task.outer, inner):
         return None
     return TwoRows(task.tuning, matrices.whole, task.store)
 
 
 def tuned_without(
-    task: Nest, fold: int, matrices: _Matrices, pairs: TwoRows | None, workers: Workers
+    task: Nest, fold: int, matrices: Matrices, pairs: TwoRows | None, workers: Workers
 ) -> tuple[Searched, Tuned]:
     """The grid cross-validated on the rows outside an outer fold, and the point chosen there."""
     tuning, outer = task.tuning, task.outer
-    train = _outside(outer, fold)
+    train = outside(outer, fold)
     score_arguments = {name: value[train] for name, value in tuning.score_arguments.items()}
     precomputed = tuning.kernels[0].name == "precomputed"
     grid = replace(tuning.grid, Cs=tuning.grid.for_fold(outer, fold))
@@ -275,9 +209,7 @@ def tuned_without(
         codes=tuning.codes[train],
         sample_weight=tuning.sample_weight[train],
         weight=tuning.weight[train],
-        folds=count_by_weight(
-            task.inner.among(tuning, train, fold), grid, tuning.sample_weight[train]
-        ),
+        folds=count_by_weight(_inner_folds(task, train, fold), grid, tuning.sample_weight[train]),
         grid=grid,
         score_arguments=score_arguments,
         keep_decision=False,
@@ -289,14 +221,8 @@ def tuned_without(
     return searched, searched.tuning.choose(searched.curves, workers)
 
 
-def _outside(outer: Folds, fold: int) -> IntArray:
-    inside = np.ones(outer.n, dtype=bool)
-    inside[outer.left_out[fold]] = False
-    return np.flatnonzero(inside)
-
-
 def _one(
-    task: Nest, fold: int, matrices: _Matrices, pairs: TwoRows | None, workers: Workers
+    task: Nest, fold: int, matrices: Matrices, pairs: TwoRows | None, workers: Workers
 ) -> Outer:
     """Tune without the fold, and predict it."""
     tuning, test = task.tuning, task.outer.test[fold]
@@ -310,7 +236,7 @@ def _one(
         C = float(searched.tuning.grid.Cs[l])
         decision = np.array([[pairs.value(fold, chosen.kernel, C)]])
     else:
-        K = matrices.whole(chosen.kernel, workers).K[np.ix_(test, _outside(task.outer, fold))]
+        K = matrices.whole(chosen.kernel, workers).K[np.ix_(test, outside(task.outer, fold))]
         decision = np.column_stack(
             [K[:, fit.rows] @ fit.coef[l] + fit.intercept[l] for fit in chosen.fits]
         )
@@ -397,8 +323,8 @@ def _gather(task: Nest, done: list[Outer], seconds: float) -> NestedResult:
         select=tuning.select,
         method=tuning.plan.method,
         n_points=max(len(one.grid[0]) * len(one.grid[1]) for one in done),
-        certificate=_worst(done),
-        stats=_added(done),
+        certificate=worst(done),
+        stats=added(done),
         timings={"total": seconds},
     )
 
@@ -423,22 +349,3 @@ def _scores(
     score = everyone.score_with(tuning.scorer, tuning.shown[rows], arguments)
     folds = outer.pair_folds
     return score, jackknife_se(everyone, tuning.scorer, tuning.shown[rows], arguments, folds)
-
-
-def _worst(done: list[Outer]) -> Certificate:
-    """The worst of all grid points and inner folds, outer fold by outer fold."""
-    found = [one.certificate for one in done]
-    return Certificate(
-        kkt=np.array([np.fmax.reduce(one.kkt) for one in found]),
-        gap=np.array([np.fmax.reduce(one.gap) for one in found]),
-        exact=all(one.exact for one in found),
-        unresolved=[(f, inner) for f, one in enumerate(found) for _, inner in one.unresolved],
-        tol=found[0].tol,
-        convex=all(one.convex for one in found),
-        not_converged=sum(one.not_converged for one in found),
-    )
-
-
-def _added(done: list[Outer]) -> dict[str, int]:
-    names = dict.fromkeys(name for one in done for name in one.stats)
-    return {name: sum(one.stats.get(name, 0) for one in done) for name in names}

@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
+import numpy as np
+
 from ..judge.certificate import Certificate
 from ..types import FloatArray, IntArray
 
 __all__ = ["Outer", "Parts"]
+
+
+_NUMBERS = ("C", "gamma", "inner_score", "score", "parameter")
 
 
 class Parts(Protocol):
@@ -32,11 +37,12 @@ class Outer:
     certificate: Certificate
     stats: dict[str, int]
     grid: tuple[FloatArray, FloatArray]
+    parameter: float = np.nan  # of the loss, where it has one
 
     def tree(self) -> dict[str, Any]:
         """What `of_tree` makes the same of; numbers that may be NaN are text."""
         plain = {name: getattr(self, name) for name in ("labels", "decision", "stats")}
-        for name in ("C", "gamma", "inner_score", "score"):
+        for name in _NUMBERS:
             plain[name] = repr(float(getattr(self, name)))
         proof = {field.name: getattr(self.certificate, field.name) for field in fields(Certificate)}
         proof["unresolved"] = [list(pair) for pair in self.certificate.unresolved]
@@ -44,7 +50,7 @@ class Outer:
 
     @classmethod
     def of_tree(cls, tree: dict[str, Any]) -> Outer:
-        numbers = {name: float(tree[name]) for name in ("C", "gamma", "inner_score", "score")}
+        numbers = {name: float(tree[name]) for name in _NUMBERS}
         proof = dict(tree["certificate"])
         proof["unresolved"] = [(int(l), int(f)) for l, f in proof["unresolved"]]
         Cs, gammas = tree["grid"]

@@ -6,7 +6,7 @@ over all C.  As ``tuning.py`` does for classes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -91,6 +91,7 @@ class NumberTuning:
         None: the loss itself, as small as possible.
     select : {"min", "1se"}
     new_gammas : (int, int) or None
+    rows_of : callable or None
         As in ``Tuning``.
     """
 
@@ -105,6 +106,7 @@ class NumberTuning:
     select: str
     new_gammas: tuple[int, int] | None = None
     show_progress: bool = False
+    rows_of: Callable[[Kernel, Workers], KernelRows] | None = None
 
     def search(self, workers: Workers) -> NumbersTuned:
         """All curves, the grid grown as it should if it is the default one, and the choice."""
@@ -187,6 +189,8 @@ class NumberTuning:
 
     def kernel_rows(self, kernel: Kernel, workers: Workers) -> KernelRows:
         """The kernel matrix of all rows, with gamma as a number."""
+        if self.rows_of is not None:
+            return self.rows_of(kernel, workers)
         if kernel.uses_gamma and not (self.weight == self.weight[0]).all():
             number = gamma_value(self.X, kernel, self.weight)
             assert number is not None

@@ -9,12 +9,16 @@
    leaving out one of them changes everything.
 4. What is open still goes the long way: the solution without a row is taken for that of the full
    data, and rows are left out of it one by one (``leave_one_out.py``), by a ledger of its own.
+
+Where C is so small that every solution is proportional to it (``proportional.py``), the order of
+two values is that of the largest such C, which is therefore gone through first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import local
 
 import numpy as np
@@ -33,6 +37,7 @@ from .leave_one_out import LeaveOneOut
 from .merged import Merged
 from .pair_table import Pairs, PairTable
 from .path import Point, Tracker, states_of
+from .proportional import MOST_VALUE, proportional_below
 from .without_one import WithoutOne
 
 __all__ = ["LeaveTwoOut", "Ordered", "TwoOut"]
@@ -109,6 +114,24 @@ class LeaveTwoOut:
         self._kept = local()
         self.ledger = Ledger(task, self._see)
         self.single = LeaveOneOut(task, self.ledger, self.span, cancel, merged)
+        self._known: tuple[float, FloatArray] | None = None
+
+    @cached_property
+    def first(self) -> int | None:
+        """The grid point that others follow from, if there is any: the largest C of (2)."""
+        Cs = self.task.grid.Cs
+        below = np.flatnonzero(Cs <= proportional_below(self.task.problem, self.span, 2))
+        return int(below[np.argmax(Cs[below])]) if len(below) else None
+
+    def known(self, C: float) -> FloatArray | None:
+        """(n, n): differences of values that are certain at a smaller C, from below in size."""
+        if self._known is None or self._known[0] <= C:
+            return None
+        return self._known[1] * (C / self._known[0])
+
+    def keep(self, C: float, apart: FloatArray) -> None:
+        """Keep what is certain at the first grid point."""
+        self._known = C, apart
 
     def labels(self, l: int, point: Point) -> TwoOut:
         """Every row's label without it and another, at one grid point."""
@@ -209,6 +232,9 @@ class _GridPoint:
     def settle(self) -> None:
         two = self.two
         if two.ledger.sound(self.l):
+            if self._from_above() and not len(self._open()):
+                self._one_by_one()
+                return
             full = two.single._solution(self.l, self.point)
             known = WithoutOne(two.ledger, self.l, self.single)
             self._follows(known)
@@ -219,6 +245,10 @@ class _GridPoint:
     def judged(self) -> tuple[FloatArray, FloatArray, IntArray, int]:
         counts = np.stack([(self.how == way).sum(axis=1) for way in range(1, len(HOW))], axis=1)
         return self.kkt, self.gap, counts, self.events
+
+    def _from_above(self) -> bool:
+        """Enter what is known from a larger C; is there any such thing?"""
+        return False
 
     def _follows(self, known: WithoutOne) -> None:
         """Enter what follows from the solutions without one row."""
@@ -337,27 +367,51 @@ class _Order(_GridPoint):
         self.sign = np.zeros(self.how.shape, dtype=np.int8)
         self.asked = pairs | pairs.T
         self.how[~self.asked] = UNCHANGED
+        # How far two values are certainly apart, at the grid point that others follow from.
+        self.apart = np.zeros(self.how.shape) if l == two.first else None
 
     def judged(self) -> tuple[FloatArray, FloatArray, IntArray, int]:
         self.how[~self.asked] = 0
+        if self.apart is not None:
+            self.two.keep(self.point.C, self.apart)
         return super().judged()
+
+    def _from_above(self) -> bool:
+        known = self.two.known(self.point.C)
+        if known is None:
+            return False
+        clear = np.triu((np.abs(known) > tolerances.TIE * MOST_VALUE) & (self.how == 0))
+        first, second = np.nonzero(clear)
+        self._enter(first, second, np.sign(known[first, second]), PROVED)
+        return True
 
     def _follows(self, known: WithoutOne) -> None:
         """Where row j has no coefficient without row i, the model without both is that one."""
         own = np.diagonal(known.u)[:, None]
         most = np.maximum(1.0, np.maximum(np.abs(own), np.abs(known.u)))
-        clear = np.abs(own - known.u) > known.slack[:, None] + tolerances.TIE * most
+        by = own - known.u
+        clear = np.abs(by) > known.slack[:, None] + tolerances.TIE * most
         first, second = np.nonzero(known.beyond() & clear & (self.how == 0))
-        self._enter(first, second, np.sign(own[first, 0] - known.u[first, second]), UNCHANGED)
+        by = by[first, second]
+        self._enter(first, second, np.sign(by), UNCHANGED)
+        self._note(first, second, by, known.slack[first])
 
     def _enter(self, first: IntArray, second: IntArray, sign: FloatArray, how: int) -> None:
         self.sign[first, second], self.sign[second, first] = sign, -sign
         self.how[first, second] = self.how[second, first] = how
 
+    def _note(self, first: IntArray, second: IntArray, by: FloatArray, off: FloatArray) -> None:
+        """Differences of values, and how far they may be from the exact ones."""
+        if self.apart is not None:
+            sure = np.sign(by) * np.maximum(np.abs(by) - off, 0.0)
+            self.apart[first, second], self.apart[second, first] = sure, -sure
+
     def _proved(self, found: Pairs) -> BoolArray:
-        sure = found.apart(self.two.task.problem.K)
+        sure, off = found.apart(self.two.task.problem.K)
         first, second = found.rows[sure].T
-        self._enter(first, second, np.sign(np.diff(found.values[sure])[:, 0] * -1.0), PROVED)
+        by = found.values[sure, 0] - found.values[sure, 1]
+        self._enter(first, second, np.sign(by), PROVED)
+        self._note(first, second, by, off[sure])
         return ~sure
 
     def _confirmed(self, rows: IntArray, values: FloatArray) -> None:

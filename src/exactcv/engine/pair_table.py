@@ -67,13 +67,17 @@ class Pairs:
     gap: FloatArray
     coef: FloatArray
 
-    def apart(self, K: FloatArray) -> BoolArray:
-        """Is it certain which of the two values is larger, and that it is no tie?  (1)."""
+    def apart(self, K: FloatArray) -> tuple[BoolArray, FloatArray]:
+        """Is it certain which of two values is larger, and that it is no tie?  By (1).
+
+        Besides: how far their difference may be from the exact one.
+        """
         i, j = self.rows.T
         square = K[i, i] + K[j, j] - 2.0 * K[i, j]
         most = np.maximum(1.0, np.abs(self.values).max(axis=1))
         by = np.abs(self.values[:, 0] - self.values[:, 1]) - tolerances.TIE * most
-        return self.done & (by > np.sqrt(2.0 * self.gap * np.maximum(square, EPSILON * K[i, i])))
+        off = np.sqrt(2.0 * self.gap * np.maximum(square, EPSILON * K[i, i]))
+        return self.done & (by > off), off
 
 
 class PairTable:

@@ -31,7 +31,8 @@ class Columns:
     """Part of the table for the rows at a knot and ``others``; see ``_core/_base.pyx``."""
 
     problem: Problem
-    inverse: Inverse
+    system: Bordered
+    P: FloatArray
     members: IntArray
     others: IntArray
 
@@ -41,7 +42,7 @@ class Columns:
 
     @cached_property
     def _solved(self) -> tuple[FloatArray, FloatArray]:
-        return self.inverse.system.solve(self.border)
+        return self.system.solve(self.border)
 
     @property
     def tail(self) -> FloatArray:
@@ -54,14 +55,14 @@ class Columns:
         """
         if (places >= 0).all():
             return self._solved[0][places], self._solved[1][places]
-        return self.inverse.system.solve(self.problem.K[np.ix_(rows, self.members)])
+        return self.system.solve(self.problem.K[np.ix_(rows, self.members)])
 
     @cached_property
     def free(self) -> FloatArray:
         """The columns of the members, as rows."""
         k = len(self.members)
         columns = np.empty((k, k + len(self.others)))
-        columns[:, :k] = self.inverse.P
+        columns[:, :k] = self.P
         columns[:, k:] = self._solved[0].T
         return columns
 
@@ -77,7 +78,7 @@ class Columns:
         rows = np.concatenate([self.members, self.others])
         u = (self.problem.K @ c)[rows]
         if self.problem.fit_intercept:
-            u[:, :PROBES] += self.inverse.system.ones @ z
+            u[:, :PROBES] += self.system.ones @ z
             u[:, PROBES:] -= self.tail @ x
         u[:k, :PROBES] -= z
         u[k:, :PROBES] -= self.free[:, k:].T @ z
@@ -97,7 +98,7 @@ class Columns:
         rng, k = np.random.default_rng(0), len(self.members)
         z, x = rng.standard_normal((k, PROBES)), rng.standard_normal((len(self.others), PROBES))
         c = np.zeros((self.problem.n, 2 * PROBES))
-        c[self.members, :PROBES] = self.inverse.P @ z
+        c[self.members, :PROBES] = self.P @ z
         c[self.members, PROBES:] = -(self.free[:, k:] @ x)
         c[self.others, PROBES:] = x
         return z, x, c
@@ -136,7 +137,7 @@ class Inverse:
     def columns(self, others: IntArray) -> Columns:
         """For these other rows."""
         if self._columns is None or not np.array_equal(self._columns.others, others):
-            self._columns = Columns(self.problem, self, self.members, others)
+            self._columns = Columns(self.problem, self.system, self.P, self.members, others)
         return self._columns
 
     def _system(self) -> Bordered:

@@ -1,12 +1,14 @@
-"""``nested_cross_validate``: the error after tuning, for any number of classes."""
+"""``nested_cross_validate``: the error after tuning, of classes and of numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal, overload
 
-from ..crossval.nested_result import NestedResult
+from ..crossval.nested_result import NestedRegressionResult, NestedResult
+from ..exceptions import InputError, UnsupportedError
 from ..problem import checks
+from ..problem.differentiable import NUMERIC_LOSSES
 from ..types import (
     ClassWeight,
     GammaRule,
@@ -23,12 +25,17 @@ from ..types import (
     Splits,
     Vector,
 )
-from .nested_fit import nested_of
+from .nested_fit import nested_of, nested_of_numbers
 from .svc_cv import SVCCV
+from .svr_cv import SVRCV
 
 __all__ = ["nested_cross_validate"]
 
 
+ClassLoss = Literal["hinge", "squared_hinge", "logistic", "squared"]
+
+
+@overload
 def nested_cross_validate(
     X: Matrix,
     y: Vector,
@@ -37,7 +44,35 @@ def nested_cross_validate(
     gammas: float | GammaRule | Sequence[float | GammaRule] | HasShape | None = None,
     degree: int = 3,
     coef0: float = 0.0,
-    loss: LossName = "hinge",
+    loss: Literal["epsilon_insensitive"],
+    epsilon: float | Sequence[float] | HasShape = 0.1,
+    Cs: GridValues | None = None,
+    lambdas: GridValues | None = None,
+    outer: Literal["loo"] | Splits = "loo",
+    cv: Literal["loo"] | Splits = "loo",
+    select: Select = "min",
+    scoring: ScorerLike | None = None,
+    groups: Vector | None = None,
+    sample_weight: Vector | None = None,
+    class_weight: None = None,
+    fit_intercept: bool = True,
+    method: str = "exact",
+    n_jobs: int | None = None,
+    tol: float = 1e-8,
+    random_state: Seed | None = None,
+    progress: bool = False,
+    memory_limit: MemoryLimit | None = None,
+) -> NestedRegressionResult: ...
+@overload
+def nested_cross_validate(
+    X: Matrix,
+    y: Vector,
+    *,
+    kernel: KernelName | KernelFunction = "rbf",
+    gammas: float | GammaRule | Sequence[float | GammaRule] | HasShape | None = None,
+    degree: int = 3,
+    coef0: float = 0.0,
+    loss: ClassLoss = "hinge",
     Cs: GridValues | None = None,
     lambdas: GridValues | None = None,
     outer: Literal["loo"] | Splits = "loo",
@@ -54,7 +89,34 @@ def nested_cross_validate(
     random_state: Seed | None = None,
     progress: bool = False,
     memory_limit: MemoryLimit | None = None,
-) -> NestedResult:
+) -> NestedResult: ...
+def nested_cross_validate(
+    X: Matrix,
+    y: Vector,
+    *,
+    kernel: KernelName | KernelFunction = "rbf",
+    gammas: float | GammaRule | Sequence[float | GammaRule] | HasShape | None = None,
+    degree: int = 3,
+    coef0: float = 0.0,
+    loss: LossName = "hinge",
+    epsilon: float | Sequence[float] | HasShape = 0.1,
+    Cs: GridValues | None = None,
+    lambdas: GridValues | None = None,
+    outer: Literal["loo"] | Splits = "loo",
+    cv: Literal["loo"] | Splits = "loo",
+    select: Select = "min",
+    scoring: ScorerLike | None = None,
+    groups: Vector | None = None,
+    sample_weight: Vector | None = None,
+    class_weight: ClassWeight | None = None,
+    fit_intercept: bool = True,
+    method: str = "exact",
+    n_jobs: int | None = None,
+    tol: float = 1e-8,
+    random_state: Seed | None = None,
+    progress: bool = False,
+    memory_limit: MemoryLimit | None = None,
+) -> NestedResult | NestedRegressionResult:
     """The error after tuning: the grid is tuned afresh without every outer fold, which then judges.
 
     The least cross-validated error of a grid is too good, since the point was chosen by it.  Here
@@ -63,7 +125,10 @@ def nested_cross_validate(
     Parameters
     ----------
     X, y, kernel, degree, coef0, loss, class_weight, fit_intercept, method, n_jobs, tol :
-        As in ``exactcv.SVCCV``; two or more classes.
+        As in ``exactcv.SVCCV``; two or more classes.  With ``loss="epsilon_insensitive"`` y are
+        numbers, and what is tuned is ``exactcv.SVRCV``.
+    epsilon : float or list of floats
+        Of that loss, as in ``SVRCV``.
     gammas : float, "median", "scale", "auto", or a list of these, optional
         As ``gamma`` of ``SVCCV``.  Rules are worked out once, from all rows.
     Cs, lambdas : array-like or float, optional
@@ -75,7 +140,8 @@ def nested_cross_validate(
         row numbers (which count all rows) are cut down to them.
     select : {"min", "1se"}
     scoring : str, callable or None
-        What is maximised in the inner folds and reported of the outer ones; None is accuracy.
+        What is maximised in the inner folds and reported of the outer ones; None is accuracy (R2
+        of numbers).
     groups : array-like of shape (n,), optional
         For splitters that use groups: then both ``outer`` and ``cv`` must be such.
     sample_weight : array-like of shape (n,), optional
@@ -88,7 +154,7 @@ def nested_cross_validate(
 
     Returns
     -------
-    NestedResult
+    NestedResult, or NestedRegressionResult of numbers
 
     Raises
     ------
@@ -106,24 +172,32 @@ def nested_cross_validate(
     >>> nested.chosen.shape, nested.certificate.exact
     ((5, 2), True)
     """
-    model = SVCCV(
-        Cs=Cs,
-        lambdas=lambdas,
-        kernel=kernel,
-        gamma=gammas,
-        degree=degree,
-        coef0=coef0,
-        loss=loss,
-        cv=cv,
-        scoring=scoring,
-        select=select,
-        class_weight=class_weight,
-        fit_intercept=fit_intercept,
-        method=method,
-        n_jobs=n_jobs,
-        tol=tol,
-        random_state=random_state,
-        verbose=int(checks.check_flag("progress", progress)),
-        memory_limit=memory_limit,
-    )
-    return nested_of(model, X, y, outer, sample_weight, groups)
+    settings: dict[str, Any] = {
+        "Cs": Cs,
+        "lambdas": lambdas,
+        "kernel": kernel,
+        "gamma": gammas,
+        "degree": degree,
+        "coef0": coef0,
+        "cv": cv,
+        "scoring": scoring,
+        "select": select,
+        "fit_intercept": fit_intercept,
+        "method": method,
+        "n_jobs": n_jobs,
+        "tol": tol,
+        "random_state": random_state,
+        "verbose": int(checks.check_flag("progress", progress)),
+        "memory_limit": memory_limit,
+    }
+    rows = X, y, outer, sample_weight, groups
+    if loss not in NUMERIC_LOSSES:
+        return nested_of(SVCCV(loss=loss, class_weight=class_weight, **settings), *rows)
+    if loss != "epsilon_insensitive":
+        raise UnsupportedError(
+            f"nested cross-validation of numbers tunes loss='epsilon_insensitive' (SVRCV), not "
+            f"{loss!r}; use sklearn.model_selection.cross_val_score(QuantileSVRCV(...), X, y)"
+        )
+    if class_weight is not None:
+        raise InputError("class_weight goes with classes; numbers have none: use sample_weight")
+    return nested_of_numbers(SVRCV(epsilon=epsilon, **settings), *rows)

@@ -1,4 +1,4 @@
-"""Nested cross-validation of what an ``SVCCV`` is set to: reads rows, outer and inner folds."""
+"""Nested cross-validation of what an estimator is set to: reads rows, outer and inner folds."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..crossval.nested import InnerSplits, Nest, check_classes, check_groups, nest
+from ..crossval.nested import Nest, check_classes, check_groups, nest
+from ..crossval.nested_loop import InnerSplits
+from ..crossval.nested_numbers import NumberNest, nest_numbers
 from ..crossval.nested_parts import Parts
-from ..crossval.nested_result import NestedResult
-from ..exceptions import UnsupportedError
+from ..crossval.nested_result import NestedRegressionResult, NestedResult
+from ..exceptions import InputError, UnsupportedError
 from ..judge.certificate import warn_if_short
 from ..problem import checks, inputs
-from ..problem.folds import folds_among
+from ..problem.folds import Folds, folds_among
 from ..runtime.threads import Workers
 from ..runtime.user_line import user_level
 
 if TYPE_CHECKING:
     from .svc_cv import SVCCV
+    from .svr_cv import SVRCV
 
-__all__ = ["nested_of"]
+__all__ = ["nested_of", "nested_of_numbers"]
 
 
 def nested_of(
@@ -41,10 +44,7 @@ def nested_of(
             "nested cross-validation needs the kernel matrix: use approx=None, or "
             "sklearn.model_selection.cross_val_score(SVCCV(approx=...), X, y, cv=...)"
         )
-    check_groups(groups, outer=outer, cv=model.cv)
-    cv: Any = model.cv
-    if _pairs(cv):
-        model.cv = list(cv)  # read once here and once an outer fold
+    _check_splits(model, outer, groups)
     scorer, plan = model._check_settings()
     if scorer.pairs:
         raise UnsupportedError(
@@ -72,6 +72,62 @@ def nested_of(
         result.certificate, Cs, tuning.n_solutions * len(folds), stacklevel=user_level() + 1
     )
     return result
+
+
+def nested_of_numbers(
+    model: SVRCV,
+    X: Any,
+    y: Any,
+    outer: Any,
+    sample_weight: Any,
+    groups: Any,
+    store: Parts | None = None,
+) -> NestedRegressionResult:
+    """The same of an estimator of numbers."""
+    _check_splits(model, outer, groups)
+    plans = model._plans()
+    X, numbers = model._read_rows(X, y)
+    tuning, keep = model._prepare(X, numbers, sample_weight, groups, {}, plans, model.scoring)
+    n = X.shape[0]
+    shown = X[keep][:, keep] if model.kernel == "precomputed" else X[keep]
+    read = inputs.read_groups(groups, n)
+    among = None if read is None else read[keep]
+    seed = model.random_state
+    folds = folds_among(keep, n, outer, shown, tuning.y, among, seed, stratify=False)
+    folds = _some_training(folds, len(keep))
+    inner = InnerSplits(model.cv, tuning.y, among, seed, keep, n, stratify=False)
+    assert tuning.scorer is not None
+    weight = tuning.weight if tuning.scorer.weighted else None
+    task = NumberNest(tuning, folds, inner, model.scoring, shown, weight, store)
+    with Workers(checks.check_n_threads(model.n_jobs)) as workers:
+        result = nest_numbers(task, workers)
+    solutions = len(tuning.kernels) * len(plans) * len(tuning.grid) * (len(tuning.folds) + 1)
+    warn_if_short(
+        result.certificate,
+        result.chosen[:, 0],
+        solutions * len(folds),
+        stacklevel=user_level() + 1,
+    )
+    return result
+
+
+def _some_training(folds: Folds, n: int) -> Folds:
+    """Refuse outer folds that leave too little to tune on."""
+    left = n - np.array([len(out) for out in folds.left_out])
+    if (left < 2).any():
+        fold = int(np.argmax(left < 2))
+        raise InputError(
+            f"outer fold {fold} leaves {int(left[fold])} row(s), and tuning needs at least two; "
+            "use more outer folds (outer=5)"
+        )
+    return folds
+
+
+def _check_splits(model: SVCCV | SVRCV, outer: Any, groups: Any) -> None:
+    check_groups(groups, outer=outer, cv=model.cv)
+    cv: Any = model.cv
+    if _pairs(cv):
+        model.cv = list(cv)  # read once here and once an outer fold
 
 
 def _pairs(cv: Any) -> bool:

@@ -8,9 +8,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, clone
 
 from ..crossval.fold_models import FoldModels
+from ..crossval.nested_result import NestedRegressionResult
 from ..crossval.number_overviews import of_numbers_tuned
 from ..crossval.prediction_intervals import guarantee, interval_of
 from ..crossval.run import Plan
@@ -39,6 +40,7 @@ from ..types import (
 )
 from .cv_table import cv_table
 from .kernel_regressor import Fitted, KernelRegressor, check_interval, kept_rows
+from .nested_fit import nested_of_numbers
 
 __all__ = ["SVRCV"]
 
@@ -200,6 +202,37 @@ class SVRCV(RegressorMixin, KernelRegressor):
             stacklevel=user_level() + 1,
         )
         return self
+
+    def nested_score(
+        self,
+        X: Matrix,
+        y: Vector,
+        outer: Literal["loo"] | Splits = "loo",
+        sample_weight: Vector | None = None,
+        groups: Vector | None = None,
+    ) -> NestedRegressionResult:
+        """The error after tuning: this estimator tuned afresh without every outer fold.
+
+        The estimator itself stays as it is, fitted or not.  See ``exactcv.nested_cross_validate``.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups :
+            As in ``fit``.
+        outer : "loo", int, splitter or iterable
+            The folds that judge; ``cv`` chooses among the rows outside each.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from exactcv import SVRCV
+        >>> X = np.linspace(0, 6, 40)[:, None]
+        >>> y = np.sin(X[:, 0]) + np.random.default_rng(0).normal(0, 0.1, 40)
+        >>> nested = SVRCV(Cs=[1.0, 10.0], gamma=[0.1, 1.0], cv=5).nested_score(X, y, outer=4)
+        >>> nested.chosen.shape, nested.certificate.exact
+        ((4, 2), True)
+        """
+        return nested_of_numbers(clone(self), X, y, outer, sample_weight, groups)
 
     def _plans(self) -> list[Plan]:
         """One for each epsilon."""

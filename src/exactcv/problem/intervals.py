@@ -26,7 +26,7 @@ import numpy as np
 
 from ..types import FloatArray
 
-__all__ = ["LEVEL", "effective_count", "resampled_count", "wilson"]
+__all__ = ["LEVEL", "effective_count", "mean_interval", "resampled_count", "wilson"]
 
 LEVEL = 0.95
 _Z = 1.959963984540054  # of the normal distribution, for LEVEL
@@ -55,6 +55,19 @@ def wilson(share: Any, n: float) -> tuple[FloatArray, FloatArray]:
     low, high = (middle - half) / (1.0 + z2 / n), (middle + half) / (1.0 + z2 / n)
     # At the ends of [0, 1] an end of the interval is exactly there, whatever the rounding.
     return np.where(p <= 0, 0.0, np.maximum(low, 0.0)), np.where(p >= 1, 1.0, np.minimum(high, 1.0))
+
+
+def mean_interval(mean: float, variance: float, n: float) -> tuple[float, float]:
+    """The 95 percent interval of a mean of n losses, none of them below 0.
+
+    Examples
+    --------
+    >>> low, high = mean_interval(1.0, 4.0, 100.0)
+    >>> round(low, 3), round(high, 3)
+    (0.606, 1.394)
+    """
+    half = _Z * float(np.sqrt(variance / max(n - 1.0, 1.0)))
+    return max(mean - half, 0.0), mean + half
 
 
 def effective_count(weight: FloatArray) -> float:

@@ -7,6 +7,7 @@ from importlib.metadata import version
 import numpy as np
 
 from ..algorithms import REGISTRY, methods
+from .after_tuning import NADEAU
 from .overview import Overview, Source, overview
 
 __all__ = ["methods_text"]
@@ -53,6 +54,8 @@ def methods_text(source: Source) -> str:
     sentences = [_data(it), _model(it), _choice(it), _software(it), _numbers(it)]
     if it.corrected is not None:
         sentences.append(_corrected(it))
+    if it.nested is not None:
+        sentences.append(it.nested.sentence())
     references = "\n".join(f"- {one}" for one in _references(it))
     return " ".join(sentences) + "\n\nReferences\n" + references
 
@@ -151,4 +154,6 @@ def _references(it: Overview) -> list[str]:
     if it.method in REGISTRY and (paper := methods()[it.method].paper) != "this project":
         found.append(paper)
     of_classes = [] if it.numbers is not None else [WILSON]
-    return found + ([] if it.corrected is None else [TSAMARDINOS]) + of_classes
+    found += [] if it.corrected is None else [TSAMARDINOS]
+    found += [] if it.nested is None else [NADEAU]
+    return found + of_classes

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..exceptions import InputError, InputTypeError
 from ..problem.intervals import wilson
 from ..types import FloatArray, IntArray
+from .after_tuning import AfterTuning
 
 __all__ = [
     "HasOverview",
@@ -135,6 +136,8 @@ class Overview:
         ``left_out`` says only which rows were tested.
     parameter : (str, (G,)) or None
         Of the loss: its name and its value for each curve (a curve has one gamma and one value).
+    nested : AfterTuning or None
+        What a nested cross-validation found, if there was one.
     """
 
     Cs: FloatArray
@@ -174,6 +177,7 @@ class Overview:
     timings: dict[str, float] = field(default_factory=dict)
     numbers: LeftOutNumbers | None = None
     parameter: tuple[str, FloatArray] | None = None
+    nested: AfterTuning | None = None
 
     @property
     def n_tested(self) -> int:

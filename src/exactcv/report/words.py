@@ -72,6 +72,8 @@ def _parts(it: Overview) -> list[tuple[str, str]]:
         parts.append(("taken", _point(it, it.chosen)))
     if it.error.size > 1:
         parts.append(("corrected", corrected_text(it)))
+    if it.nested is not None:
+        parts.append(("nested", it.nested.short()))
     if it.grown:
         parts.append(("grid", it.grown))
     parts.append(("certificate", certificate_text(it)))

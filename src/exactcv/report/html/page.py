@@ -44,8 +44,6 @@ class Page:
         How the rows are called; their numbers, from 0, if not given.
     code : str or None
         Code that gives the same result; worked out from the overview if not given.
-    nested : mapping or None
-        The error after tuning by a nested cross-validation: ``error`` and ``interval``.
     """
 
     overview: Overview
@@ -53,7 +51,6 @@ class Page:
     facts: Mapping[str, Any] = field(default_factory=dict)
     row_names: Sequence[Any] | None = None
     code: str | None = None
-    nested: Mapping[str, Any] | None = None
 
     def row_name(self, row: int) -> Any:
         """What the reader knows a row by."""
@@ -112,7 +109,7 @@ def render(page: Page) -> str:
         "main",
         tag("h1", page.title),
         tag("p", report.heading(it), ".", cls="soft"),
-        tiles(it, page.nested),
+        tiles(it),
         [tag("p", tag("b", "Note: "), r.text, cls="warning") for r in report.remarks(it)],
         tag("div", _curve(it), _map(it), *left_out.cards(it), _certificate(it), cls="grid-2"),
         left_out.single_rows(it, page.row_name),
@@ -206,7 +203,8 @@ def _for_a_paper(it: Overview) -> Markup:
     gained = report.corrected_text(it)
     note = tag("p", f"{gained[0].upper()}{gained[1:]}.") if it.error.size > 1 else None
     paragraphs = [tag("p", part) for part in methods_text(it).split("\n") if part]
-    return card("For a paper", note, *paragraphs, cls="card wide")
+    nested = None if it.nested is None else tag("p", "Nested: ", it.nested.short(), ".")
+    return card("For a paper", note, nested, *paragraphs, cls="card wide")
 
 
 def _reproduce(page: Page) -> Markup:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,12 +23,12 @@ class Tile(NamedTuple):
     cls: str = ""
 
 
-def tiles(it: Overview, nested: Mapping[str, Any] | None) -> Markup:
+def tiles(it: Overview) -> Markup:
     """Large ones: how good the model is; small ones: which model it is."""
     if it.numbers is not None:
         large, small = _of_numbers(it), []
     else:
-        large, small = _of_classes(it, nested), _found(it)
+        large, small = _of_classes(it), _found(it)
     small += _point(it)
     small.append(
         Tile("exact", "certificate", cls="exact")
@@ -53,7 +52,7 @@ def _row(shown: list[Tile], cls: str) -> Markup:
     return tag("div", cells, cls=cls)
 
 
-def _of_classes(it: Overview, nested: Mapping[str, Any] | None) -> list[Tile]:
+def _of_classes(it: Overview) -> list[Tile]:
     doubt = "short" if report.no_better_than_chance(it) else ""
     what = "error" if it.score is None else str(it.scoring)
     shown = []
@@ -67,15 +66,7 @@ def _of_classes(it: Overview, nested: Mapping[str, Any] | None) -> list[Tile]:
             "" if it.score is not None else doubt,
         )
     )
-    if nested is not None:
-        low, high = nested["interval"]
-        shown.append(
-            Tile(
-                f"{nested['error']:.4f}",
-                "error after tuning (nested)",
-                f"95% interval {low:.4f} to {high:.4f}",
-            )
-        )
+    shown += _nested(it)
     if it.corrected is not None:
         value, low, high = it.corrected
         shown.append(
@@ -90,6 +81,14 @@ def _of_classes(it: Overview, nested: Mapping[str, Any] | None) -> list[Tile]:
         always = f"always {common}" if it.score is None else "predictions that tell nothing"
         shown.append(Tile(f"{it.baseline:.4f}", f"{what}, baseline", always))
     return shown
+
+
+def _nested(it: Overview) -> list[Tile]:
+    """The error after tuning by nested cross-validation, if there was one."""
+    if it.nested is None:
+        return []
+    own = it.nested
+    return [Tile(own.figure, f"{own.what} after tuning (nested, {own.folds})", own.interval)]
 
 
 def _found(it: Overview) -> list[Tile]:
@@ -126,6 +125,7 @@ def _of_numbers(it: Overview) -> list[Tile]:
         Tile(f"{it.numbers.rmse:.4g}", "left-out root mean squared error"),
         Tile(f"{it.error[it.chosen]:.4g}", "left-out loss", report.interval(it, it.chosen)),
     ]
+    shown += _nested(it)
     if it.corrected is not None:
         value, low, high = it.corrected
         what = "loss" if it.score is None else str(it.scoring)

@@ -1,0 +1,87 @@
+"""``exactcv tune --nested``: the error after tuning, for classes and for numbers."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..crossval.nested_result import Nested, NestedRegressionResult, NestedResult
+from ..estimators.nested_fit import nested_of, nested_of_numbers
+from ..estimators.svc_cv import SVCCV
+from ..estimators.svr_cv import SVRCV
+from ..exceptions import Interrupted
+from ..report import words as report
+from ..report.methods_text import methods_text
+from ..report.overview import Overview
+from ..storage.run_folder import PartFiles
+from .loading import Loaded
+from .settings import TuneSettings
+
+__all__ = ["nested_in", "nested_numbers_in", "nested_record", "shown_with", "tell"]
+
+Say = Callable[[str], None]
+
+
+def nested_in(
+    model: SVCCV, loaded: Loaded, settings: TuneSettings, parts: PartFiles | None, say: Say
+) -> NestedResult:
+    """The error after tuning, of a model with the same settings."""
+    rows = loaded.X, loaded.y, settings.outer_folds(), loaded.weight, loaded.groups
+    return _going_on(lambda: nested_of(model, *rows, parts), parts, say)
+
+
+def nested_numbers_in(
+    model: SVRCV, loaded: Loaded, settings: TuneSettings, parts: PartFiles | None, say: Say
+) -> NestedRegressionResult:
+    """The same of numbers."""
+    rows = loaded.X, loaded.y, settings.outer_number_folds(), loaded.weight, loaded.groups
+    return _going_on(lambda: nested_of_numbers(model, *rows, parts), parts, say)
+
+
+def _going_on(work: Callable[[], Any], parts: PartFiles | None, say: Say) -> Any:
+    """Finished parts are taken up, and kept if the work is interrupted."""
+    if parts is not None and parts.count:
+        say(f"going on with {parts.count} finished part(s) of the nested cross-validation")
+    try:
+        return work()
+    except Interrupted as stop:
+        if parts is None:
+            raise
+        raise Interrupted(
+            f"interrupted; {parts.count} finished part(s) of the nested cross-validation are kept: "
+            "the same command goes on from there",
+            stop.partial,
+        ) from stop
+
+
+def shown_with(model: SVCCV | SVRCV, nested: Nested | None) -> Overview:
+    """What there is to show of a model, with the error after tuning."""
+    it = model._overview()
+    return it if nested is None else replace(it, nested=nested.after_tuning())
+
+
+def tell(model: SVCCV | SVRCV, say: Say, nested: Nested | None, more: str | None = None) -> None:
+    """Curve, summary, nested cross-validation and the text for a paper, on the screen."""
+    say("\n" + report.curve_table(model) + "\n\n" + report.summary(model))
+    if more is not None:
+        say("\n" + more)
+    if nested is not None:
+        say("\n" + nested.summary())
+    text = methods_text(shown_with(model, nested)).partition("\n\n")[0]
+    say("\nfor a paper:\n" + textwrap.fill(text, 96))
+
+
+def nested_record(nested: Nested) -> dict[str, Any]:
+    """For ``run.json``."""
+    return nested.after_tuning().record() | {
+        "se": None if np.isnan(nested.se) else nested.se,
+        "interval": list(nested.interval),
+        "chosen": [
+            {"C": C, "gamma": None if np.isnan(gamma) else gamma, "times": times}
+            for C, gamma, times in nested.often()
+        ],
+    }
