@@ -113,6 +113,8 @@ class _Pair:
         signs = np.where(task.codes[self.rows] == second, 1.0, -1.0)
         own = task.rows if inside.all() else task.rows.part(self.rows)
         self.part = cut_down(task, inside)
+        # Of each row, among those of the pair or among the others.
+        self.place = np.where(inside, np.cumsum(inside), np.cumsum(~inside)) - 1
         given = task.plan.task(own, signs, task.weight[self.rows], self.part.folds, task.grid)
         self.problem: Problem = given.problem
         self.others = task.rows.K[np.ix_(np.flatnonzero(~inside), self.rows)]
@@ -194,7 +196,7 @@ class _Pair:
 
     def _tests(self, own: IntArray, guests: IntArray) -> Tests:
         """Ties are wrong; between two other classes they are for the second."""
-        pair_rows, place = self.task.folds.pair_rows, self.part.place
+        pair_rows, place = self.task.folds.pair_rows, self.place
         mine = place[pair_rows[own]]
         kernel = np.concatenate([self.problem.K[mine], self.others[place[pair_rows[guests]]]])
         threshold = np.concatenate([TIE * self.problem.y[mine], np.full(len(guests), -TIE)])

@@ -27,9 +27,10 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..algorithms import get_method
 from ..judge.certificate import Certificate
 from ..judge.ledger import HOW, Ledger
-from ..problem.folds import Folds
+from ..problem.folds import Folds, folds_of_rows
 from ..problem.grid import Grid
 from ..problem.problem import Guests
 from ..runtime.threads import Workers
@@ -239,8 +240,8 @@ class Part:
     own : which of the T tests are on its own rows.
     alone : which of the T tests are on the only row of one of its classes: without that row
         there is nothing to train on, and the pair votes for the other class.
-    guest_at : for each fold kept, the tests on other rows, as positions along T.
-    place : where each row is found among those of the pair, or among the others.
+    guest_at : for each fold kept, the tests on other rows, as positions along T; nothing in
+        leave-one-out, where all of these are of the full data's model.
     """
 
     folds: Folds
@@ -248,7 +249,6 @@ class Part:
     own: BoolArray
     alone: BoolArray
     guest_at: tuple[IntArray, ...]
-    place: IntArray
 
 
 @dataclass(frozen=True)
@@ -263,13 +263,13 @@ class _Solved:
 def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Solved:
     """Cross-validate one pair, and evaluate it on the rows of other classes."""
     inside = (task.codes == first) | (task.codes == second)
-    rows, others = np.flatnonzero(inside), np.flatnonzero(~inside)
+    rows = np.flatnonzero(inside)
     signs = np.where(task.codes[rows] == second, 1.0, -1.0)
     own = task.rows if inside.all() else task.rows.part(rows)
     part, guests = cut_down(task, inside), None
-    if len(others):
-        test = tuple(part.place[task.folds.pair_rows[at]] for at in part.guest_at)
-        guests = Guests(task.rows.K[np.ix_(others, rows)], test)
+    if not inside.all():
+        test = tuple(task.folds.pair_rows[at] for at in part.guest_at)
+        guests = Guests(_towards(task, rows), test)
     job = task.plan.task(own, signs, task.weight[rows], part.folds, task.grid, guests)
     ran = run(job, task.plan.method, workers)
     ledger = ran.ledger
@@ -289,6 +289,12 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
     return _Solved(fit, ran, part, for_second, kept)
 
 
+def _towards(task: ManyClasses, rows: IntArray) -> FloatArray:
+    """K between all rows and some; a row of K at a time, if it is symmetric, not an entry."""
+    K = task.rows.K
+    return K[rows].T if not get_method(task.plan.method).support.any_kernel else K[:, rows]
+
+
 def cut_down(task: ManyClasses, inside: BoolArray) -> Part:
     """The folds as one pair sees them."""
     folds = task.folds
@@ -296,8 +302,12 @@ def cut_down(task: ManyClasses, inside: BoolArray) -> Part:
     own = inside[folds.pair_rows] & ~alone
     if inside.all():
         nobody = (np.zeros(0, dtype=np.intp),) * len(folds)
-        return Part(folds, np.arange(len(folds)), own, alone, nobody, np.arange(folds.n))
-    place = np.where(inside, np.cumsum(inside), np.cumsum(~inside)) - 1
+        return Part(folds, np.arange(len(folds)), own, alone, nobody)
+    place = np.cumsum(inside) - 1  # among the rows of the pair
+    if folds.leave_one_out and own.any():
+        kept = np.flatnonzero(own)
+        pick = folds_of_rows(int(inside.sum()), place[folds.pair_rows[kept]])
+        return Part(pick, kept, own, alone, ())
     left_out = [place[out[inside[out]]] for out in folds.left_out]
     test = [place[rows[inside[rows]]] for rows in folds.test]
     scaled = task.grid.scale_with_fold and not folds.leave_one_out
@@ -309,14 +319,14 @@ def cut_down(task: ManyClasses, inside: BoolArray) -> Part:
     n = int(np.count_nonzero(inside))
     if not len(kept):  # no fold touches this pair: one that leaves nothing out, for the full data
         nothing = (np.zeros(0, dtype=np.intp),)
-        return Part(Folds(n, nothing, nothing, np.ones(1)), kept, own, alone, nothing, place)
+        return Part(Folds(n, nothing, nothing, np.ones(1)), kept, own, alone, nothing)
     ratio = None
     if not folds.leave_one_out:
         ratio = np.array([folds.ratio(int(f)) for f in kept])
     pick = Folds(n, tuple(left_out[f] for f in kept), tuple(test[f] for f in kept), ratio)
     offsets = folds.offsets
     positions = (np.arange(offsets[f], offsets[f + 1]) for f in kept)
-    return Part(pick, kept, own, alone, tuple(at[~own[at]] for at in positions), place)
+    return Part(pick, kept, own, alone, tuple(at[~own[at]] for at in positions))
 
 
 def _alone(task: ManyClasses, inside: BoolArray) -> BoolArray:
@@ -340,7 +350,7 @@ def _everywhere(
     # Where the pair has no fold of its own, the model is that of the full data.
     full = ledger.coef @ guests.K.T + ledger.intercept[:, None]
     others = ~(own | part.alone)
-    values[:, others] = full[:, part.place[pair_rows[others]]]
+    values[:, others] = full[:, pair_rows[others]]
     if not part.folds.leave_one_out:
         for at, found in zip(part.guest_at, ledger.guests, strict=True):
             values[:, at] = found

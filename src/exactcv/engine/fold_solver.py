@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from ..judge import ledger as entries
-from ..judge.claims import Claims
+from ..judge.claims import PROBES, Claims
 from ..judge.ledger import Ledger
 from ..problem.problem import Task
 from ..types import FloatArray, IntArray
@@ -32,6 +32,9 @@ __all__ = ["BLOCK", "FoldSolver", "Leaves", "Place", "blocks"]
 BLOCK = 256
 # Folds whose claims are checked together: more are cheaper, but all are void if one is wrong.
 CHECKED = 1024
+# What the table may be wrong by is found by products with K of this many random vectors: fewer
+# folds are judged one by one.
+WORTH_PROBING = 2 * PROBES
 # So many folds that are far from the solution at hand are worth another one, so often.
 MANY, OTHER_STARTS = 8, 2
 
@@ -119,17 +122,20 @@ class FoldSolver:
     def _in_blocks(self, place: Place, table: Table, leaves: Leaves) -> Leaves:
         """Settle what can be settled in rounds; returns what can not."""
         far = []
+        proving = not self.judge_all and len(leaves) >= WORTH_PROBING
         claiming = self.task.want_decision and table.covers(self.merged.first)
         for which in blocks(len(leaves), CHECKED):
             mine = leaves.part(which)
             failed = self._by_claims(place, table, mine) if claiming else None
-            far.append(self._by_products(place, table, mine) if failed is None else failed)
+            far.append(self._by_products(place, table, mine, proving) if failed is None else failed)
         return leaves.part(np.concatenate(far) if far else slice(0))
 
-    def _by_products(self, place: Place, table: Table, leaves: Leaves) -> NDArray[np.bool_]:
+    def _by_products(
+        self, place: Place, table: Table, leaves: Leaves, proving: bool
+    ) -> NDArray[np.bool_]:
         """Settle folds, K c by products with K; returns which are left."""
         far = np.zeros(len(leaves), dtype=bool)
-        labels = not (self.task.want_decision or self.judge_all) and self.ledger.sound(place.l)
+        labels = proving and not self.task.want_decision and self.ledger.sound(place.l)
         for which in blocks(len(leaves), BLOCK):
             if labels:
                 sure, far[which] = self._prove(place.l, table, leaves.part(which))

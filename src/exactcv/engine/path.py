@@ -60,6 +60,10 @@ NEAR_SHARE = 0.5
 # Violations at which working-set steps stop for a try at block steps; so many steps a row each.
 ROUGH = (0.1, 1e-2, 1e-3, 1e-4)
 ROUGH_STEPS = 20
+# When to try, in units of what block steps cost; see `_Pace`.  SHORT of that are taken at a time at
+# least: every call looks at all rows.
+EARLY, LATE, AGAIN = 0.25, 3.0, 2.0
+SHORT = 0.1
 # Rows at a bound are carried along with C if they are more than this share of the free ones.
 BOUND_SHARE = 0.5
 # Conjugate gradients start from working-set steps with this violation.
@@ -112,6 +116,8 @@ class Tracker:
         self.solves = 0
         self._cancel, self._tol = cancel, min(tolerances.REFIT, tolerances.POLISH * tol)
         self._asked = tol
+        # Block steps from afar stalled at the last C and are dear: at the next they are not tried.
+        self._in_vain = False
         self._solver = ActiveSet(problem.K, problem.loss.knots, levels, problem.fit_intercept)
 
     @property
@@ -134,9 +140,11 @@ class Tracker:
         new, status = point, int(Status.STALLED)
         free, n = int(np.count_nonzero(at_knot(state))), self.problem.n
         cost = _block_cost(free, n) / n
-        if not point.rough and cost <= DEAR:
+        again, self._in_vain = not self._in_vain, False
+        if not point.rough and cost <= DEAR and again:
             crowd = max(CROWD if cost <= CHEAP else 0, CROWD_SHARE * free)
             new, status = self._solve(point, C, state, crowd=crowd)
+            self._in_vain = status == Status.STALLED and cost > CHEAP
         if status == Status.STALLED:
             new, status = self._from_working_sets(point, C, state < 0)
         return new if new.rough else self._in_any_case(new, status)
@@ -213,21 +221,19 @@ class Tracker:
         The point that comes back is rough if conjugate gradients are to finish it.
         """
         new = self._feasible(point, C, left_out)
-        n, spent, status, last = self.problem.n, 0.0, int(Status.STALLED), np.inf
-        for eps in ROUGH:
-            done, now = self._working_sets.run(C, new.state, new.coef, new.h, eps, ROUGH_STEPS * n)
-            spent += done * n
-            free = int(np.count_nonzero(at_knot(new.state)))
-            if free and 3 * max(now, 0.1 * eps) < last < np.inf:
-                new.rate = done / (free * float(np.log10(last / max(now, 0.1 * eps))))
-            last = now
-            if eps <= CLOSE and _well_conditioned(free, new.rate):
+        pace, status = _Pace(self.problem.n, new), int(Status.STALLED)
+        while pace.going:
+            done, violation = self._working_sets.run(
+                C, new.state, new.coef, new.h, pace.eps, pace.steps()
+            )
+            pace.note(done, violation)
+            if pace.close and pace.well_conditioned:
                 return replace(new, rough=True), status
-            if eps > ROUGH[-1] and spent < _block_cost(free, n):
-                continue
-            solved, status = self._solve(new, C, crowd=max(NEAR, NEAR_SHARE * free))
-            if status != Status.STALLED:
-                return solved, status
+            if pace.due:
+                solved, status = self._solve(new, C, crowd=max(NEAR, NEAR_SHARE * pace.free))
+                if status != Status.STALLED:
+                    return solved, status
+                pace.wait()
         return new, status
 
     def _feasible(self, point: Point, C: float, left_out: NDArray[np.bool_]) -> Point:
@@ -278,6 +284,88 @@ class Tracker:
         state[point.state < 0] = -1
         h = problem.K @ solution.coef
         return Point(point.C, state, solution.coef, h, solution.intercept, fallback=True)
+
+
+class _Pace:
+    """How many working-set steps to take before block steps are tried.
+
+    Where block steps are dear they are tried once the steps have cost a part of what they do
+    (EARLY), if the violation is down to the first of ROUGH by then, else several times as much
+    (LATE); after a try that came to nothing, when AGAIN times as many steps are done.  Where they
+    are cheap (CHEAP), the steps are to cost as much, and to reach one of ROUGH.
+    """
+
+    def __init__(self, n: int, point: Point):
+        self.n, self.point = n, point
+        self.level, self.spent, self._since, self._least = 0, 0, 0, 0.0
+        self._last, self._reached, self._asked = np.inf, False, 0
+        self._look()
+
+    def _look(self) -> None:
+        self.free = int(np.count_nonzero(at_knot(self.point.state)))
+        self._cost = _block_cost(self.free, self.n) / self.n  # in working-set steps
+
+    @property
+    def going(self) -> bool:
+        return self.level < len(ROUGH)
+
+    @property
+    def eps(self) -> float:
+        """The violation at which the next steps stop."""
+        return ROUGH[self.level]
+
+    @property
+    def well_conditioned(self) -> bool:
+        """Are the rows such that conjugate gradients will finish the work?"""
+        return _well_conditioned(self.free, self.point.rate)
+
+    @property
+    def close(self) -> bool:
+        """Have the last steps reached a violation at which they can?"""
+        return self._reached and ROUGH[self.level - 1] <= CLOSE
+
+    @property
+    def due(self) -> bool:
+        """Are block steps worth a try?"""
+        return not self.going or (self._reached or not self._to_the_end) and self._missing <= 0
+
+    @property
+    def _to_the_end(self) -> bool:
+        """Are the next steps to reach their violation in any case?"""
+        return self._cost <= CHEAP or self.well_conditioned
+
+    @property
+    def _missing(self) -> float:
+        """How many steps are to be taken before block steps are tried."""
+        part = 1.0 if self._cost <= CHEAP else LATE if self.level == 0 else EARLY
+        return max(self._least, part * self._cost) - self.spent
+
+    def steps(self) -> int:
+        """How many to take at most."""
+        self._asked = ROUGH_STEPS * self.n - self._since
+        if not self._to_the_end:
+            self._asked = int(min(max(self._missing, SHORT * self._cost), self._asked))
+        return self._asked
+
+    def note(self, done: int, violation: float) -> None:
+        """So many steps were taken, to that violation."""
+        self._look()
+        self.spent += done
+        self._since += done
+        # Or it is not to be reached: there were no more steps to take.
+        self._reached = violation <= self.eps or done < self._asked
+        self._reached |= self._since >= ROUGH_STEPS * self.n
+        if self._reached:
+            now = max(violation, 0.1 * self.eps)
+            if self.free and 3 * now < self._last < np.inf:
+                digits = float(np.log10(self._last / now))
+                self.point.rate = self._since / (self.free * digits)
+            self._last, self._since = violation, 0
+            self.level += 1
+
+    def wait(self) -> None:
+        """Block steps were tried in vain."""
+        self._least = AGAIN * self.spent
 
 
 def _well_conditioned(free: int, rate: float) -> bool:

@@ -19,7 +19,7 @@ from ..types import BoolArray, IntArray
 if TYPE_CHECKING:
     from sklearn.model_selection import KFold, StratifiedKFold
 
-__all__ = ["Folds", "folds_among", "leave_one_out_folds", "make_folds"]
+__all__ = ["Folds", "folds_among", "folds_of_rows", "leave_one_out_folds", "make_folds"]
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,13 @@ class Folds:
 
 
 class _Singles(Sequence[IntArray]):
-    """Fold j has row j alone; made when asked for, since millions of arrays would be too many."""
+    """Fold k has row ``rows[k]`` alone.
 
-    def __init__(self, n: int):
-        self.rows = np.arange(n, dtype=np.intp)
+    Made when asked for, since millions of arrays would be too many.
+    """
+
+    def __init__(self, rows: IntArray):
+        self.rows = rows
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -130,7 +133,12 @@ def leave_one_out_folds(n: int) -> Folds:
     >>> tuple(leave_one_out_folds(3).test)
     (array([0]), array([1]), array([2]))
     """
-    single = _Singles(n)
+    return folds_of_rows(n, np.arange(n, dtype=np.intp))
+
+
+def folds_of_rows(n: int, rows: IntArray) -> Folds:
+    """A fold for each of some of n rows, which leaves out that row alone."""
+    single = _Singles(rows)
     return Folds(n=n, left_out=single, test=single)
 
 

@@ -61,15 +61,19 @@ def trained_values(
     """One training set (the rows with some weight): its path along C, evaluated on every row."""
     n_classes = int(codes[weight > 0].max()) + 1
     pairs = list(combinations(range(n_classes), 2))
-    values, misses = np.empty((len(Cs), len(K), len(pairs))), 0
+    coef, misses = np.zeros((len(Cs), len(pairs), len(K))), 0
+    intercept = np.empty((len(Cs), len(pairs)))
     for p, (i, j) in enumerate(pairs):
         mine = np.flatnonzero(((codes == i) | (codes == j)) & (weight > 0))
         signs = np.where(codes[mine] == j, 1.0, -1.0)
         folds, grid = Folds(len(mine), (), ()), _grid(Cs, len(mine))  # the full data alone
         task = Plan().task(KernelRows(K).part(mine), signs, weight[mine], folds, grid)
         ran = run(task, "exact", workers)
-        values[:, :, p] = ran.ledger.coef @ K[mine] + ran.ledger.intercept[:, None]
+        coef[:, p, mine], intercept[:, p] = ran.ledger.coef, ran.ledger.intercept
         misses += len(ran.certificate.unresolved)
+    # All pairs in one product: their parts of K need not be copied.
+    values = (coef.reshape(-1, len(K)) @ K).reshape(coef.shape) + intercept[:, :, None]
+    values = np.ascontiguousarray(values.transpose(0, 2, 1))
     return Found(values, most_votes(votes_of(values, n_classes)), misses)
 
 
