@@ -190,6 +190,11 @@ def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
     "predict it.",
 )
 @click.option(
+    "--every-c",
+    is_flag=True,
+    help="No grid: the error at every C of the default range, and the middle of the best interval.",
+)
+@click.option(
     "--seed",
     type=click.IntRange(0, 2**32 - 1),
     help="Shuffle the rows before they are cut into K folds; also draws the features of --approx.",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..crossval.error_path_result import ErrorPath
 from ..crossval.scoring import probabilities
 from ..estimators.svc_cv import SVCCV
 from ..estimators.svr_cv import SVRCV
@@ -25,6 +26,7 @@ __all__ = [
     "number_rows",
     "numbers_cv_csv",
     "prediction_rows",
+    "steps_png",
     "to_csv",
     "unescaped",
 ]
@@ -199,6 +201,15 @@ def prediction_rows(
 
 def curve_png(shown: Presented, kind: Any = "error") -> bytes | None:
     """The error curve (or another plot) as a picture; None without matplotlib."""
+    return _picture(lambda axes: shown.plot(kind, ax=axes))
+
+
+def steps_png(path: ErrorPath) -> bytes | None:
+    """The errors at every C; None without matplotlib."""
+    return _picture(path.plot)
+
+
+def _picture(draw: Callable[[Any], Any]) -> bytes | None:
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -206,7 +217,7 @@ def curve_png(shown: Presented, kind: Any = "error") -> bytes | None:
         return None
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
-    shown.plot(kind, ax=figure.add_subplot())
+    draw(figure.add_subplot())
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=150, metadata={"Software": None})
     return out.getvalue()

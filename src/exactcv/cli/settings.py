@@ -51,6 +51,7 @@ class TuneSettings:
     standardize: bool = True
     cv: str = "loo"
     nested: str | None = None
+    every_c: bool = False
     seed: int | None = None
     kernel: KernelName = "rbf"
     gammas: int | None = None
@@ -78,6 +79,8 @@ class TuneSettings:
         for name in ("components", "nested", "task", "epsilon"):
             if found[name] is None:
                 del found[name]  # runs are the same with and without the option
+        if not self.every_c:
+            del found["every_c"]
         return found
 
     def command(self, file: str) -> str:
@@ -119,6 +122,10 @@ class TuneSettings:
             self.check_regression()
         elif self.task == "classification" and self.epsilon is not None:
             raise InputError("--epsilon is for --task regression")
+        if self.every_c and self.approx in ("rff", "nystroem"):
+            raise InputError(f"--every-c needs the kernel matrix: leave out --approx {self.approx}")
+        if self.nested is not None and self.every_c:
+            raise InputError("--nested tunes on a grid: leave out --every-c")
         if self.nested is not None and self.approx in ("rff", "nystroem"):
             raise InputError(f"--nested needs the kernel matrix: leave out --approx {self.approx}")
         if self.approx in ("rff", "nystroem"):
@@ -179,6 +186,7 @@ class TuneSettings:
             "--loss": self.loss != "hinge",
             "--class-weight": self.class_weight is not None,
             "--probability": self.probability,
+            "--every-c": self.every_c,
             "--approx": self.approx in ("rff", "nystroem"),
         }
         for option, given in unusual.items():
@@ -206,6 +214,10 @@ class TuneSettings:
         """``Cs`` or ``lambdas`` for ``SVCCV``."""
         if self.cs is not None and self.lambdas is not None:
             raise InputError("give --Cs or --lambdas, not both")
+        if self.every_c:
+            if self.cs is not None or self.lambdas is not None:
+                raise InputError("--every-c takes every C: leave out --Cs and --lambdas")
+            return {"Cs": "all"}
         if self.lambdas is not None:
             count = _whole(self.lambdas)
             return {"lambdas": parse_grid("--lambdas", self.lambdas) if count is None else count}

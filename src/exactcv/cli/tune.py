@@ -219,6 +219,8 @@ def _write(
         "cv.csv": results.cv_csv(model, escape),
         "predictions.csv": results.left_out_csv(model, loaded.y, values, loaded.row_names, escape),
     }
+    if hasattr(model, "error_path_"):
+        texts["steps.csv"] = model.error_path_.to_frame().to_csv(index=False)
     row_names = loaded.row_names or range(1, len(loaded.y) + 1)
     shown = html_report.Page(overview=shown_with(model, nested), row_names=row_names, **page)
     texts["report.html"] = html_report.render(shown)
@@ -229,7 +231,12 @@ def _write(
         say('curve.png was not drawn; it needs matplotlib: pip install "exactcv[plot]"')
         return ["model.exactcv", *texts]
     write_bytes(out / "curve.png", picture)
-    return ["model.exactcv", *texts, "curve.png"]
+    pictures = ["curve.png"]
+    steps = results.steps_png(model.error_path_) if hasattr(model, "error_path_") else None
+    if steps is not None:
+        write_bytes(out / "steps.png", steps)
+        pictures.append("steps.png")
+    return ["model.exactcv", *texts, *pictures]
 
 
 def _code(file: Path, settings: TuneSettings) -> str:

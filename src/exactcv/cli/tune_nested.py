@@ -69,6 +69,8 @@ def tell(model: SVCCV | SVRCV, say: Say, nested: Nested | None, more: str | None
     say("\n" + report.curve_table(model) + "\n\n" + report.summary(model))
     if more is not None:
         say("\n" + more)
+    if isinstance(model, SVCCV) and hasattr(model, "error_path_"):
+        say("\n" + model.error_path_.summary())
     if nested is not None:
         say("\n" + nested.summary())
     text = methods_text(shown_with(model, nested)).partition("\n\n")[0]

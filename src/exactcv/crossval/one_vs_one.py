@@ -41,8 +41,8 @@ from .run import KernelRows, Plan, Ran, run
 __all__ = [
     "ManyClasses",
     "PairFit",
-    "Part",
     "PairResults",
+    "Part",
     "cross_validate_pairs",
     "cut_down",
     "most_votes",

@@ -47,14 +47,22 @@ def kernels_of(model: HasKernel) -> list[Kernel]:
 
 
 def grid_of(
-    model: HasKernel, X: FloatArray, weight: FloatArray, C_scale: float = 1.0
+    model: HasKernel,
+    X: FloatArray,
+    weight: FloatArray,
+    C_scale: float = 1.0,
+    every_c: bool = False,
 ) -> tuple[Grid, list[Kernel], tuple[int, int] | None]:
     """C, the kernels, and whether gammas may be added: (0, 0), or None if not.
 
-    ``C_scale`` is the unit of C (``problem/units.py``), 1 for classes.
+    ``C_scale`` is the unit of C (``problem/units.py``), 1 for classes.  With ``every_c`` the grid
+    tells the range of C only, that of the default grid.
     """
     kernels = kernels_of(model)
     n = float(weight.sum())
+    if every_c:
+        grid = default_grid(n, kernel_scale(X, kernels[len(kernels) // 2]) / C_scale)
+        return replace(grid, grown=None), kernels, None
     if not (model.Cs is None and model.lambdas is None):
         return make_grid(model.Cs, model.lambdas, n), kernels, None
     grid = default_grid(n, kernel_scale(X, kernels[len(kernels) // 2]) / C_scale)

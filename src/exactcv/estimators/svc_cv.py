@@ -69,6 +69,7 @@ from ..types import (
     Vector,
 )
 from .cv_table import cv_table
+from .every_c_fit import check_every_c, narrowed, wants_every_c
 from .forget import TrainedOn, forget
 from .nested_fit import nested_of
 from .rows import read_new_rows, read_training_rows
@@ -113,6 +114,9 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         classes.  The default is that of ``cross_validate``, C from 1e-3 to 1e3 over the scale of
         the kernel; while its best point is at an edge it grows there, in C and in gamma, three
         times at most at each end, as ``summary()`` says.  The papers' grid is ``lambdas=50``.
+        ``Cs="all"`` takes no grid but every C of the default range (`error_path`): C is then the
+        middle of the widest interval with the least error; it goes with the hinge loss, method
+        "exact", accuracy and ``select="min"``.
     kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"} or callable
     gamma : float, "median", "scale", "auto", or a list of these, optional
         A list is a grid.  The rules are worked out once, from all rows.  The default is "median"
@@ -243,7 +247,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        Cs: GridValues | None = None,
+        Cs: GridValues | Literal["all"] | None = None,
         lambdas: GridValues | None = None,
         kernel: KernelName | KernelFunction = "rbf",
         gamma: float | GammaRule | Sequence[float | GammaRule] | HasShape | None = None,
@@ -324,6 +328,8 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         """What `fit_svc` does."""
         start = perf_counter()
         scorer, plan = self._check_settings()
+        for name in ("error_path_", "error_paths_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         if self.approx is not None:
             return self._fit_approximately(X, y, sample_weight, groups, params, keep)
         X, y = self._read_rows(X, y)
@@ -338,6 +344,9 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         finish = partial(self._finish, X, used, keep.values, among)
         try:
             with Workers(n_threads) as workers:
+                if wants_every_c(self.Cs):
+                    tuning, self.error_paths_, best = narrowed(tuning, used, workers)
+                    self.error_path_ = self.error_paths_[best]
                 searched = tuning.search(workers)
                 values = finish(searched, workers, start)
         except Interrupted as stop:
@@ -478,6 +487,8 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
             tol=self.tol,
         )
         checks.check_choice("select", self.select, ("min", "1se"))
+        if wants_every_c(self.Cs):
+            check_every_c(self, scorer)
         if scorer.pairs:
             self._check_pairs()
         shapes = ("ovr", "ovo")
@@ -542,7 +553,8 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         in_training = inputs.times_class_weight(used, factors, codes, self.classes_)
         rows = X[keep][:, keep] if self.kernel == "precomputed" else X[keep]
         features = np.ascontiguousarray(dense(rows))
-        grid, kernels, new_gammas = grid_of(self, features, used)
+        every_c = wants_every_c(self.Cs)
+        grid, kernels, new_gammas = grid_of(self, features, used, every_c=every_c)
         split_with = {name: rows_of(value, keep, n) for name, value in split_with.items()}
         folds = self._folds(rows, labels, keep, n, split_with)
         folds = inputs.check_training_parts(folds, codes, self.classes_, in_training, keep)
