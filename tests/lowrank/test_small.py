@@ -35,7 +35,9 @@ def random_problem(seed: int, n: int, m: int, size: float, intercept: bool, ties
 
 def objective(problem: Reduced, theta: np.ndarray) -> float:
     loss = problem.box @ np.maximum(-problem.margins(theta), 0.0)
-    return float(0.5 * theta[:-1] @ theta[:-1] - problem.a @ theta[:-1] - problem.beta * theta[-1] + loss)
+    return float(
+        0.5 * theta[:-1] @ theta[:-1] - problem.a @ theta[:-1] - problem.beta * theta[-1] + loss
+    )
 
 
 @settings(max_examples=100)

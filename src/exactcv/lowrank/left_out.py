@@ -219,9 +219,7 @@ def _some_folds(solver: Solver, solved: list[Solved], entries: Entries, which: r
     folds, grid = entries.task.folds, entries.task.grid
     theta = {f: np.empty((len(grid), len(solved[0].theta))) for f in which}
     columns = solver.without(list(_columns(solved, entries, which)))
-    for (f, l), one in zip(
-        product(which, range(len(grid))), solver.solve(columns), strict=True
-    ):
+    for (f, l), one in zip(product(which, range(len(grid))), solver.solve(columns), strict=True):
         theta[f][l] = one.theta
         entries.note(l, f, one.kkt, one.relative_gap)
     entries.settle("solved", len(which) * len(grid))

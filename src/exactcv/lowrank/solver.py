@@ -16,8 +16,9 @@ of the guess at which the pass was made is known.  A column is done when that ga
 violation of the optimality conditions, meet the tolerance.
 
 The first guess comes from rows in memory, along the grid (``lowrank/small/guesses.py``).  If they
-are all rows it is the solution, and one pass proves it.  Else each round cuts the error by a factor of three or so; once the rows within reach of the error are
-few enough to be collected it vanishes.  The number of passes grows like log n.
+are all rows it is the solution, and one pass proves it.  Else each round cuts the error by a factor
+of three or so; once the rows within reach of the error are few enough to be collected it vanishes.
+The number of passes grows like log n.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ of P's present piece on that face (`Face.target`), as far as P itself falls:
 where a row is crossed at t_i = -r_i / dr_i.  Rows are crossed, many at once, until the slope is no
 longer negative: if that happens at a row, it becomes free.  At the minimum of a face, a free row
 whose coefficient is outside its box leaves, on the side where it belongs.  P falls with every step
-but those of length 0, so no face returns, but by such steps: after a few of them the row that leaves
-is drawn by lot, which no circle survives.
+but those of length 0, so no face returns, but by such steps: after a few of them the row that
+leaves is drawn by lot, which no circle survives.
 
 There are at most m + 1 free rows: a row that depends on them is passed over.
 """

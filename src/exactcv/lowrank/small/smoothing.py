@@ -8,9 +8,9 @@ the objective is piecewise quadratic with Hessian
 
     diag(1, ..., 1, 0) + 1/(2 tau) sum over |r_i| < tau of B_i (z_i, 1)(z_i, 1)',
 
-one (m + 1) x (m + 1) matrix.  The coefficient of a row is y_i c_i = B_i s_i with s_i = (tau - r_i) /
-(2 tau) brought into [0, 1], so the rows *inside*, |r| < tau, are the candidates for r = 0: below
-some tau they are the free rows themselves (`exchange.py` does the rest).
+one (m + 1) x (m + 1) matrix.  The coefficient of a row is y_i c_i = B_i s_i with
+s_i = (tau - r_i) / (2 tau) brought into [0, 1], so the rows *inside*, |r| < tau, are the candidates
+for r = 0: below some tau they are the free rows themselves (``exchange.py`` does the rest).
 
 From one tau to the next the coefficients hardly change, hence the margins r of the rows inside
 shrink like tau.  So the first step for a smaller tau keeps all rows that were inside on the
@@ -31,7 +31,7 @@ from .reduced import Reduced, best_intercept
 __all__ = ["LEAST_TAU", "Smoothed", "sharpen", "smoothed"]
 
 MOST_STEPS = 15  # for one tau
-# From one tau to the next, at most and at least; the first step may move this share of rows besides.
+# From one tau to the next, at most and at least; the first step may move so many other rows.
 SHRINK, LEAST_SHRINK, MANY = 0.2, 0.8, 0.2
 LEAST_TAU = 1e-10
 # A tau is done when no more than this share of the rows inside still changes.
@@ -178,9 +178,7 @@ def _factor(H: FloatArray) -> tuple[FloatArray, bool]:
             H.flat[:: len(H) + 1] += ridge
 
 
-def _length(
-    problem: Reduced, at: Smoothed, direction: FloatArray, change: FloatArray
-) -> float:
+def _length(problem: Reduced, at: Smoothed, direction: FloatArray, change: FloatArray) -> float:
     """How far to go: to where the slope along the direction is small; 0 if it does not fall."""
     w, d = at.theta[:-1], direction[:-1]
     constant = float(w @ d) - float(problem.a @ d) - problem.beta * float(direction[-1])

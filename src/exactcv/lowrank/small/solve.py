@@ -2,8 +2,8 @@
 
 1. Equal rows become one (``sites.py``).
 2. If the guess is the solution, but for a row or two, exchange steps say so at once.
-3. Smoothing (``smoothing.py``) comes near the solution, whatever the guess; as soon as tau is small,
-   with the rows nearest to the margin alone, the others being added to the linear term.
+3. Smoothing (``smoothing.py``) comes near the solution, whatever the guess; as soon as tau is
+   small, with the rows nearest to the margin alone, the others being added to the linear term.
 4. Exchange steps (``exchange.py``) go the rest of the way.
 5. All rows are looked at: those set aside that have changed sides are taken in, and again.
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ... import tolerances
 from ...types import FloatArray, IntArray
 from .exchange import Exchange, exchange
-from .reduced import FREE, HIGH, LOW, Reduced, Reply, best_intercept
+from .reduced import HIGH, LOW, Reduced, Reply, best_intercept
 from .sites import Sites, sites_of
 from .smoothing import LEAST_TAU, sharpen, smoothed
 
@@ -53,9 +53,7 @@ def solve(
     if not sites.any:
         return _canonical(problem, _distinct(problem, theta, cancel, tau))
     first = sites.first
-    few = replace(
-        problem, Z=problem.Z[first], y=problem.y[first], box=sites.total(problem.box)
-    )
+    few = replace(problem, Z=problem.Z[first], y=problem.y[first], box=sites.total(problem.box))
     return spread(problem, sites, _distinct(few, theta, cancel, tau))
 
 
@@ -96,9 +94,7 @@ def _first_tau(r: FloatArray, m: int) -> float:
     return max(float(np.quantile(np.abs(r), 0.5)) if len(r) else 1.0, 1e-6)
 
 
-def _nearest(
-    problem: Reduced, theta: FloatArray, tau: float, cancel: NDArray[np.int32]
-) -> Reply:
+def _nearest(problem: Reduced, theta: FloatArray, tau: float, cancel: NDArray[np.int32]) -> Reply:
     """From a smoothed solution, with the rows in reach; then with those that were not, too."""
     r = problem.margins(theta)
     n, m = problem.Z.shape
