@@ -8,9 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactcv.engine.smo import solve_hinge
-from exactcv.lowrank.small import nested, pivot
-from exactcv.lowrank.small.continuation import smooth_solution
-from exactcv.lowrank.small.reduced import FREE, HIGH, LOW, Reduced, best_intercept
+from exactcv.lowrank.small import solve as small
+from exactcv.lowrank.small.exchange import exchange
+from exactcv.lowrank.small.face import Face
+from exactcv.lowrank.small.ordinary import expanded
+from exactcv.lowrank.small.reduced import FREE, Reduced, best_intercept
+from exactcv.lowrank.small.sites import sites_of
+from exactcv.lowrank.small.smoothing import smoothed
+from exactcv.lowrank.small.solve import solve
 
 CANCEL = np.zeros(1, dtype=np.int32)
 
@@ -30,7 +35,9 @@ def random_problem(seed: int, n: int, m: int, size: float, intercept: bool, ties
 
 def objective(problem: Reduced, theta: np.ndarray) -> float:
     loss = problem.box @ np.maximum(-problem.margins(theta), 0.0)
-    return float(0.5 * theta[:-1] @ theta[:-1] - problem.linear @ theta + loss)
+    return float(
+        0.5 * theta[:-1] @ theta[:-1] - problem.a @ theta[:-1] - problem.beta * theta[-1] + loss
+    )
 
 
 @settings(max_examples=100)
@@ -44,9 +51,9 @@ def objective(problem: Reduced, theta: np.ndarray) -> float:
 )
 def test_solutions_are_those_of_the_working_set_solver(seed, n, m, size, intercept, ties) -> None:
     problem = random_problem(seed, n, m, size, intercept, ties)
-    reply = pivot.solve(problem, np.zeros(m + 1), CANCEL)
+    reply = solve(problem, np.zeros(m + 1), CANCEL)
     assert reply.solved
-    ordinary, Z = pivot.expanded(problem, np.full(m + 1, 1.0 + size * n), factor=1e3)
+    ordinary, Z = expanded(problem, np.full(m + 1, 1.0 + size * n), factor=1e3)
     oracle = solve_hinge(ordinary, np.arange(ordinary.n), 1.0, 1e-10, CANCEL)
     w = oracle.coef @ Z
     scale = max(1.0, float(np.abs(w).max()))
@@ -70,59 +77,89 @@ def test_solutions_are_those_of_the_working_set_solver(seed, n, m, size, interce
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("intercept", [True, False])
-def test_smoothing_and_pivoting_find_the_same(seed, intercept, monkeypatch) -> None:
-    problem = random_problem(seed, 200, 6, 0.5, intercept, False)
-    expected = pivot.solve(problem, np.zeros(7), CANCEL)
-    monkeypatch.setattr(pivot, "MOST_ROWS", 0)
-    reply = pivot.solve(problem, np.zeros(7), CANCEL)
-    np.testing.assert_allclose(reply.theta, expected.theta, atol=1e-9)
-    assert np.abs(problem.margins(reply.theta)[reply.state == FREE]).max(initial=0.0) < 1e-9
-    monkeypatch.setattr(pivot, "MOST_STEPS", 0)  # pivoting gives up: the engine after all
-    reply = pivot.solve(problem, np.zeros(7), CANCEL)
-    np.testing.assert_allclose(reply.theta, expected.theta, atol=1e-9)
+@pytest.mark.parametrize("size", [0.5, 1e3])
+def test_exchange_alone_finds_the_same_from_anywhere(seed, intercept, size) -> None:
+    problem = random_problem(seed, 200, 6, size, intercept, False)
+    expected = solve(problem, np.zeros(7), CANCEL)
+    start = np.random.default_rng(seed).normal(size=7) * ([1.0] * 6 + [float(intercept)])
+    reply = exchange(problem, start, np.zeros(0, dtype=np.intp), 5000, CANCEL)
+    assert expected.solved and reply.solved
+    scale = max(1.0, float(np.abs(expected.theta).max()))
+    np.testing.assert_allclose(reply.theta, expected.theta, atol=1e-9 * scale)
+    assert np.abs(problem.margins(reply.theta)[reply.state == FREE]).max() < 1e-9 * scale
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("start", ["near", "far"])
 def test_many_rows_are_solved_through_the_nearest(seed, intercept, start, monkeypatch) -> None:
-    problem = random_problem(seed, 900, 6, 0.02, intercept, False)
-    expected = pivot.solve(problem, np.zeros(7), CANCEL)
-    monkeypatch.setattr(nested, "FEWEST", 60)
+    problem = random_problem(seed, 3000, 6, 0.02, intercept, False)
+    expected = solve(problem, np.zeros(7), CANCEL)
     seen: list[int] = []
-    engine = pivot._by_engine
+    to_the_end = small._to_the_end
 
-    def inner(few: Reduced, theta: np.ndarray) -> pivot.Reply:
+    def watched(few: Reduced, *args: object) -> object:
         seen.append(len(few.y))
-        return engine(few, theta, CANCEL)
+        return to_the_end(few, *args)
 
-    guess = expected.theta + 0.01 if start == "near" else -3.0 * np.ones(7) * intercept
-    reply = nested.solve_nested(problem, guess, inner)
-    assert reply is not None and max(seen) < 450
+    monkeypatch.setattr(small, "_to_the_end", watched)
+    guess = expected.theta + 0.01 * intercept if start == "near" else -3.0 * np.ones(7) * intercept
+    reply = solve(problem, guess, CANCEL, 0.1)
+    assert reply.solved and max(seen) < 1500
     np.testing.assert_allclose(reply.theta, expected.theta, atol=1e-9)
     np.testing.assert_allclose(reply.coef, expected.coef, atol=1e-9)
     np.testing.assert_array_equal(reply.state == FREE, expected.state == FREE)
 
 
-def test_rows_that_keep_changing_sides_are_given_up(monkeypatch) -> None:
-    problem = random_problem(0, 300, 3, 0.02, True, False)
-    monkeypatch.setattr(nested, "FEWEST", 20)
-    turns = iter(range(100))
-
-    def restless(few: Reduced, theta: np.ndarray) -> pivot.Reply:
-        away = np.full(4, 10.0 * (-1) ** next(turns))
-        return pivot.Reply(away, np.zeros(len(few.y)), np.zeros(len(few.y), dtype=np.int8), True, 1)
-
-    assert nested.solve_nested(problem, np.zeros(4), restless) is None
+def test_a_guess_that_is_the_solution_is_seen_at_once() -> None:
+    problem = random_problem(3, 400, 5, 0.1, True, False)
+    found = solve(problem, np.zeros(6), CANCEL)
+    assert solve(problem, found.theta, CANCEL, 0.0).steps <= 2
 
 
 def test_smoothing_narrows_to_the_margin() -> None:
     problem = random_problem(2, 400, 5, 0.1, True, False)
-    theta, tau, _ = smooth_solution(problem, np.zeros(6), few=10)
-    r = problem.margins(theta)
-    exact = pivot.solve(problem, np.zeros(6), CANCEL).theta
-    assert np.count_nonzero(np.abs(r) < tau) <= 10
-    assert np.abs(theta - exact).max() < 3 * tau
+    near = smoothed(problem, np.zeros(6), 1.0, 10)
+    exact = solve(problem, np.zeros(6), CANCEL).theta
+    np.testing.assert_array_equal(near.inside, np.flatnonzero(np.abs(near.r) < near.tau))
+    assert len(near.inside) <= 10
+    assert np.abs(near.theta - exact).max() < 3 * near.tau
+
+
+def test_faces_change_a_row_at_a_time() -> None:
+    problem = random_problem(0, 30, 8, 1.0, True, False)
+    face = Face(problem, np.arange(5))
+    assert face.add(7) and face.add(20)
+    face.drop(2)
+    changed = face.inverse.copy()
+    face.refresh()
+    np.testing.assert_allclose(changed, face.inverse, atol=1e-10 * np.abs(face.inverse).max())
+    theta, coef = face.target(problem.a, problem.beta)
+    np.testing.assert_allclose(problem.margins(theta)[face.rows], 0.0, atol=1e-10)
+    np.testing.assert_allclose(coef.sum(), -problem.beta, atol=1e-10)
+
+
+def test_dependent_rows_do_not_join_a_face() -> None:
+    problem = random_problem(1, 12, 3, 1.0, True, False)
+    assert len(Face(problem, np.arange(12))) == 4  # as many as (w, b) has dimensions
+    face = Face(problem, np.arange(4))
+    assert not face.add(9) and len(face) == 4
+
+
+def test_sites_are_equal_rows_of_a_class() -> None:
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(6, 3))[[0, 1, 0, 2, 1, 1]]
+    Z[2] += 1e-15  # as two rows of a product may differ
+    y = np.array([1.0, 1.0, 1.0, -1.0, 1.0, -1.0])
+    sites = sites_of(Z, y)
+    assert sites.any
+    np.testing.assert_array_equal(sites.first, [0, 1, 3, 5])
+    np.testing.assert_array_equal(sites.of, [0, 1, 0, 2, 1, 3])
+    box = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 1.0])
+    np.testing.assert_array_equal(sites.total(box), [4.0, 4.0, 1.0, 1.0])
+    np.testing.assert_allclose(
+        sites.spread(np.array([2.0, 4.0, -1.0, 0.0]), box), [0.5, 2.0, 1.5, -1.0, 2.0, 0.0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,9 +175,3 @@ def test_intercepts(y, box, beta, expected) -> None:
     y, box = np.array(y), np.array(box)
     problem = Reduced(np.zeros((len(y), 1)), y, box, np.zeros(1), beta, True)
     assert best_intercept(problem, np.zeros(1)) == expected
-
-
-def test_places() -> None:
-    r = np.array([-1.0, -0.01, 0.02, 0.001, 3.0])
-    assert pivot.places(r, 0.1, 5).tolist() == [LOW, FREE, FREE, FREE, HIGH]
-    assert pivot.places(r, 0.1, 1).tolist() == [LOW, LOW, HIGH, FREE, HIGH]

@@ -218,11 +218,8 @@ def leave_folds_out(solver: Solver, solved: list[Solved], entries: Entries) -> N
 def _some_folds(solver: Solver, solved: list[Solved], entries: Entries, which: range) -> None:
     folds, grid = entries.task.folds, entries.task.grid
     theta = {f: np.empty((len(grid), len(solved[0].theta))) for f in which}
-    for (f, l), one in zip(
-        product(which, range(len(grid))),
-        solver.solve(_columns(solved, entries, which)),
-        strict=True,
-    ):
+    columns = solver.without(list(_columns(solved, entries, which)))
+    for (f, l), one in zip(product(which, range(len(grid))), solver.solve(columns), strict=True):
         theta[f][l] = one.theta
         entries.note(l, f, one.kkt, one.relative_gap)
     entries.settle("solved", len(which) * len(grid))

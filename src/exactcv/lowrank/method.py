@@ -36,8 +36,9 @@ __all__ = ["METHOD", "LowRank"]
 
 # gamma="median" and "scale" are worked out on at most so many rows.
 GAMMA_ROWS = 2000
-# Rows whose features stay in memory, for first guesses and for counting.
-SAMPLE_ROWS = 20_000
+# Rows whose features stay in memory, for first guesses and for counting; and so many, if that is
+# all of them.
+SAMPLE_ROWS, ALL_ROWS = 20_000, 65_536
 
 
 class LowRank:
@@ -78,7 +79,7 @@ def _stats(solver: Solver, solved: list[Solved], store: str) -> dict[str, Any]:
     runner = solver.runner
     stats = {
         "passes": solver.passes,
-        "steps": solver.steps,
+        "steps": solver.steps + solver.guesses.steps,
         "free": [int((one.state == FREE).sum()) for one in solved],
         "features": store,
     }
@@ -105,7 +106,9 @@ def _features(task: FeatureTask) -> tuple[FeatureMap, Sample]:
             f"n_components={m} is more than the {len(used)} rows{which}: Nystroem takes its "
             "landmarks from them; use at most that many, or approx=None"
         )
-    rows = used[smallest_keys(len(used), _sample_size(task, len(used)), problem.seed)]
+    size = _sample_size(task, len(used))
+    by_key = smallest_keys(len(used), size, problem.seed)
+    rows = used[by_key]
     # All rows count for gamma, and in the order of the data: so few rows give the value of the
     # exact kernel.
     few = np.sort(smallest_keys(problem.n, min(GAMMA_ROWS, problem.n), problem.seed))
@@ -116,8 +119,10 @@ def _features(task: FeatureTask) -> tuple[FeatureMap, Sample]:
         kernel = replace(kernel, gamma=_gamma(taken[len(rows) :], kernel))
     landmarks = X[:m] if approx == "nystroem" else None
     fmap = make_feature_map(approx, kernel, m, landmarks, problem.source.p, problem.seed)
+    if size == problem.n:
+        X, rows = X[np.argsort(by_key)], np.arange(size)
     Z = features_of(fmap, X, task.options.dtype).astype(np.float64, copy=False)
-    return fmap, Sample(rows, Z, problem.y[rows], problem.weight[rows])
+    return fmap, Sample(rows, Z, problem.y[rows], problem.weight[rows], size == problem.n)
 
 
 def _sample_size(task: FeatureTask, n: int) -> int:
@@ -135,6 +140,8 @@ def _sample_size(task: FeatureTask, n: int) -> int:
             f"n_components={m} needs at least {readable(need)} of memory, but the limit is "
             f"{readable(task.budget)} (memory_limit, or half of what is free); use fewer components"
         )
+    if n <= ALL_ROWS and 4 * 8 * m * n <= task.budget:
+        return n
     wanted = max(SAMPLE_ROWS, 2 * task.options.target(m))
     return min(n, wanted, max(least, task.budget // (4 * 2 * 8 * m)))
 

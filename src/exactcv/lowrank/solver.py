@@ -7,7 +7,7 @@ pass over all rows for all open columns together, and one small problem for each
    are collected.  If they are too many, a sample of them stands for all, with larger weights, and
    the linear term makes up the difference: it is such that the small problem has the same
    gradient at theta as the whole.
-2. *Small problem* (``lowrank/small/pivot.py``): its solution is the next guess.  With all rows near
+2. *Small problem* (``lowrank/small/solve.py``): its solution is the next guess.  With all rows near
    the margin collected it is the solution itself, unless a row beyond them changed sides.
 
 The pass of the next round is also the proof: the coefficients of the small problem, with all other
@@ -15,9 +15,10 @@ rows at the bound that goes with their side, are feasible for the dual problem, 
 of the guess at which the pass was made is known.  A column is done when that gap, and the
 violation of the optimality conditions, meet the tolerance.
 
-The first guess comes from a sample of the rows, along the grid (``lowrank/small/guesses.py``).
-Each round cuts the error by a factor of three or so; once the rows within reach of the error are
-few enough to be collected it vanishes.  The number of passes grows like log n.
+The first guess comes from rows in memory, along the grid (``lowrank/small/guesses.py``).  If they
+are all rows it is the solution, and one pass proves it.  Else each round cuts the error by a factor
+of three or so; once the rows within reach of the error are few enough to be collected it vanishes.
+The number of passes grows like log n.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from ..judge.features import Tally, figures, tally
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .passes.sweep import Chunk, Columns, LeftOut, Sums, merge, sweep
-from .small import pivot
 from .small.guesses import WIDTH, Column, Guesses, Sample, like
 from .small.reduced import FREE, Reduced, Reply, StateArray
+from .small.solve import solve
 
 __all__ = ["LARGEST", "Column", "Room", "Runner", "Sample", "Solved", "Solver"]
 
@@ -53,6 +54,8 @@ CONTRACTION = 0.5
 STRIDES = (8, 4, 2, 1)
 # Of the difference between two neighbours, how far a guess in between may be off.
 BETWEEN = 0.1
+# Rows that near to the margin are on it.
+ON_MARGIN = 1e-6
 # Rows in a small problem for each row that is on the margin, and at most.
 PER_FREE_ROW, LARGEST = 50, 12_000
 
@@ -167,6 +170,7 @@ class Solver:
         self.fit_intercept, self.tol = fit_intercept, tol
         self.workers, self.mass, self.widest = workers, mass, widest
         self.room, self.seed = room, seed
+        self.guesses = Guesses(sample, mass, fit_intercept, workers)
         self.passes = self.steps = 0
 
     # ---- the path -------------------------------------------------------------------------------
@@ -177,13 +181,12 @@ class Solver:
         Between two values of C the solution is nearly linear in C (without rows on the margin it is
         exactly so): far better guesses than a sample of the rows gives.
         """
+        if self.sample.whole:
+            return list(self.solve(self.guesses.columns(Cs)))
         found: dict[int, Solved] = {}
         stride = max(k for k in STRIDES if k < max(len(Cs), 2))
         first = sorted({*range(0, len(Cs), stride), len(Cs) - 1})
-        rows = self.sample, self.runner.n, self.mass, self.room.target
-        guesses = Guesses(*rows, self.fit_intercept, self.workers)
-        columns = dict(zip(first, guesses.columns(Cs[first], self._rows_for), strict=True))
-        self.steps += guesses.steps
+        columns = dict(zip(first, self.guesses.columns(Cs[first]), strict=True))
         for stride in (k for k in STRIDES if k <= stride):
             if not columns:
                 some = [k for k in range(0, len(Cs), stride) if k not in found]
@@ -203,6 +206,12 @@ class Solver:
         free = max(np.count_nonzero(end.state == FREE) for end in (one, other))
         error = BETWEEN * self.sample.apart(one.theta, other.theta) if free else 0.0
         return Column(float(Cs[k]), -1, theta, error, int(free))
+
+    def without(self, columns: Sequence[Column]) -> list[Column]:
+        """Better guesses for columns that leave out a fold, if all rows are in memory."""
+        return self.workers.map(
+            lambda column: self.guesses.without(column, self.left_out[column.fold]), columns
+        )
 
     # ---- rounds ---------------------------------------------------------------------------------
 
@@ -239,6 +248,8 @@ class Solver:
 
     def _rows_for(self, column: Column) -> int:
         """How many rows the small problems of a column are to have."""
+        if self.sample.whole and column.error == 0.0:
+            return max(self.room.least, 2 * column.free)
         wanted = min(PER_FREE_ROW * column.free, self.room.largest)
         return min(max(self.room.least, wanted), self.room.most)
 
@@ -257,7 +268,7 @@ class Solver:
             if self.runner.n <= 2 * state.target:
                 width[p] = np.inf
                 continue
-            reach = np.inf if state.error is None else WIDTH * state.error
+            reach = np.inf if state.error is None else max(WIDTH * state.error, ON_MARGIN)
             if state.rounds + 1 >= MOST_ROUNDS:
                 reach = 0.0  # the last round is to tell how good the guess is
             expected = scale * np.count_nonzero(r[:, p] <= reach)
@@ -282,7 +293,7 @@ class Solver:
         rest = sums.rest.tally(p, column.C)
         near = _near_rows(sums, p)
         problem = self._small_problem(column.C, rate, sums.near[p], rest, near)
-        reply = pivot.solve(problem, state.theta, self.workers.cancel)
+        reply = solve(problem, state.theta, self.workers.cancel, state.error)
         if rate == 1.0:
             here = tally(problem.Z, problem.y, problem.box, reply.coef, theta, self.widest)
             kkt, gap, primal, floor = figures([rest, here], theta, self.widest, self.fit_intercept)

@@ -1,48 +1,47 @@
-"""First guesses for the problems of ``lowrank/solver.py``, from a sample of rows in memory.
+"""First guesses for the problems of ``lowrank/solver.py``, from rows held in memory.
 
-A guess from k of n rows is off by about as much as it differs from one from k/2 of them.  Where the
-rows within reach of that error are more than a pass can collect, the whole sample makes a better
-guess, smoothed (``continuation.py``): it need not be exact.
+If these are all rows, the guesses are the solutions, but for the proof.  Else a guess from k of n
+rows is off by about as much as it differs from one from k/2 of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 
 import numpy as np
 
 from ...runtime.threads import Workers
 from ...types import FloatArray, IntArray
-from . import pivot
-from .continuation import smooth_solution
 from .reduced import FREE, Reduced, Reply
+from .sites import Sites, sites_of
+from .solve import solve
 
 __all__ = ["WIDTH", "Column", "Guesses", "Sample", "like"]
 
 # Rows are collected this many root mean square errors around the margin.
 WIDTH = 3.0
+# How far the solutions of a fold, or of the next C, are off.
+NEARBY = 0.1
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows held in memory, by rising key: for first guesses, and for counting rows near margins."""
+    """Rows held in memory, by rising key: for first guesses, and for counting rows near margins.
+
+    If they are all rows (``whole``), they are in the order of the data.
+    """
 
     rows: IntArray
     Z: FloatArray
     y: FloatArray
     weight: FloatArray
+    whole: bool = False
 
     def apart(self, one: FloatArray, other: FloatArray) -> float:
         """Root mean square difference of the decision values of two guesses."""
         step = self.Z @ (one - other)[:-1] + (one[-1] - other[-1])
         return float(np.sqrt(np.mean(step**2)))
-
-    def share_within(self, theta: FloatArray, reach: float) -> float:
-        """Of the rows, how many lie within that reach of the margin."""
-        r = (self.Z @ theta[:-1] + theta[-1]) * self.y - 1.0
-        return np.count_nonzero(np.abs(r) <= reach) / len(r)
 
 
 @dataclass(frozen=True)
@@ -61,85 +60,84 @@ class Column:
 
 
 class Guesses:
-    """Makes columns for the full data.
+    """Makes columns.
 
     Parameters
     ----------
     sample : Sample
-    n : int
-        Rows in all.
     mass : (2,)
         Sum of the weights of each class, the negative one first.
-    target : int
-        Rows in a small problem, about.
     fit_intercept : bool
     workers : Workers
     """
 
-    def __init__(
-        self,
-        sample: Sample,
-        n: int,
-        mass: FloatArray,
-        target: int,
-        fit_intercept: bool,
-        workers: Workers,
-    ):
-        self.sample, self.n, self.mass, self.target = sample, n, mass, target
+    def __init__(self, sample: Sample, mass: FloatArray, fit_intercept: bool, workers: Workers):
+        self.sample, self.mass = sample, mass
         self.fit_intercept, self.workers = fit_intercept, workers
         self.steps = 0
 
-    def columns(self, Cs: FloatArray, rows_for: Callable[[Column], int]) -> list[Column]:
-        """Columns along rising Cs; ``rows_for`` tells how many rows each may collect."""
-        if self.n <= 2 * self.target:
-            whole = self._solutions(Cs, self.n)
-            return [Column(float(C), -1, one.theta) for C, one in zip(Cs, whole, strict=True)]
-        sizes = (self.target, self.target // 2)
-        good, rough = self.workers.map(partial(self._solutions, Cs), sizes)
+    @cached_property
+    def _sites(self) -> Sites:
+        return sites_of(self.sample.Z, self.sample.y)
+
+    @cached_property
+    def _rows(self) -> tuple[FloatArray, FloatArray]:
+        """Features and labels, of equal rows once."""
+        sample, sites = self.sample, self._sites
+        return (sample.Z[sites.first], sample.y[sites.first]) if sites.any else (sample.Z, sample.y)
+
+    def columns(self, Cs: FloatArray) -> list[Column]:
+        """Columns of the full data along rising Cs."""
+        if self.sample.whole:
+            found = self._path(Cs, self.sample.weight)
+            return [self._column(C, -1, one) for C, one in zip(Cs, found, strict=True)]
+        count = len(self.sample.y)
+        parts = [np.arange(count) < k for k in (count, count // 2)]
+        weights = [np.where(part, self.sample.weight, 0.0) for part in parts]
+        good, rough = self.workers.map(lambda weight: self._path(Cs, self._like(weight)), weights)
         columns = []
         for C, one, other in zip(Cs, good, rough, strict=True):
-            error, free = self.sample.apart(one.theta, other.theta), one.state == FREE
-            columns.append(Column(float(C), -1, one.theta, error, int(np.count_nonzero(free))))
-        refined = partial(self._refined, self._problem(len(self.sample.y)), rows_for)
-        return self.workers.map(refined, columns[::-1])[::-1]  # the longest first
+            error = self.sample.apart(one.theta, other.theta)
+            columns.append(replace(self._column(C, -1, one), error=error))
+        return columns
 
-    def _refined(self, whole: Reduced, rows_for: Callable[[Column], int], column: Column) -> Column:
-        """A guess from the whole sample, where the rows in reach are more than can be collected."""
-        rows, error = len(self.sample.y), column.error
-        if error is None or rows < 4 * self.target:
+    def without(self, column: Column, left_out: IntArray) -> Column:
+        """The column of a fold, from one of the full data; these rows are left out."""
+        if not self.sample.whole:
             return column
-        within = self.n * self.sample.share_within(column.theta, WIDTH * error)
-        if within <= 2 * rows_for(column):
-            return column
-        problem = replace(whole, box=column.C * whole.box)
-        theta, _, steps = smooth_solution(problem, column.theta, 2 * self.target, 2.0 * error)
-        self.steps += steps
-        # Errors fall with the square root of the number of rows.
-        error = self.sample.apart(theta, column.theta) * np.sqrt(self.target / rows)
-        return replace(column, theta=theta, error=float(error))
+        weight = self.sample.weight.copy()
+        weight[left_out] = 0.0
+        return self._column(column.C, column.fold, self._solve(column.C, weight, column.theta))
 
-    def _solutions(self, Cs: FloatArray, count: int) -> list[Reply]:
-        """Solutions along rising Cs, from the ``count`` rows with the smallest keys."""
+    def _path(self, Cs: FloatArray, weight: FloatArray) -> list[Reply]:
+        """Solutions along rising Cs."""
         theta, out = np.zeros(self.sample.Z.shape[1] + 1), []
-        whole = self._problem(count)
         for C in Cs:
-            reply = pivot.solve(replace(whole, box=C * whole.box), theta, self.workers.cancel)
-            self.steps += reply.steps
+            reply = self._solve(float(C), weight, theta)
             theta = reply.theta
             out.append(reply)
         return out
 
-    def _problem(self, count: int) -> Reduced:
-        """The problem of these rows, with C = 1.
+    def _solve(self, C: float, weight: FloatArray, theta: FloatArray) -> Reply:
+        Z, y = self._rows
+        box = C * self._sites.total(weight)
+        problem = Reduced(Z, y, box, np.zeros(Z.shape[1]), 0.0, self.fit_intercept)
+        distinct = Sites(np.arange(len(y)), np.arange(len(y)))
+        tau = NEARBY if theta.any() else None
+        reply = solve(problem, theta, self.workers.cancel, tau, distinct)
+        self.steps += reply.steps
+        return reply
 
-        The classes weigh as much as in the whole data: where regularisation is strong nothing
-        matters but which of them weighs more.
+    def _column(self, C: float, fold: int, reply: Reply) -> Column:
+        free = np.count_nonzero((reply.state == FREE)[self._sites.of])
+        return Column(float(C), fold, reply.theta, 0.0 if reply.solved else None, int(free))
+
+    def _like(self, weight: FloatArray) -> FloatArray:
+        """The classes weigh as much as in the whole data.
+
+        Where regularisation is strong nothing matters but which of them weighs more.
         """
-        sample = self.sample
-        used = np.flatnonzero(sample.weight[:count] > 0)
-        Z, y = sample.Z[used], sample.y[used]
-        box = like(sample.weight[used], y, self.mass)
-        return Reduced(Z, y, box, np.zeros(Z.shape[1]), 0.0, self.fit_intercept)
+        return like(weight, self.sample.y, self.mass)
 
 
 def like(weight: FloatArray, y: FloatArray, mass: FloatArray) -> FloatArray:

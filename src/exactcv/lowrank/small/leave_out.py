@@ -30,7 +30,7 @@ from ...types import FloatArray, IntArray
 from ..solver import Solved
 from ..verdict import Spread, accuracy, walks
 from .feature_shares import Shares
-from .pivot import engine_states, expanded
+from .ordinary import engine_states, expanded
 from .reduced import FREE, LOW, Reduced, StateArray
 
 __all__ = ["LeaveOut", "Outcome"]
@@ -165,7 +165,8 @@ class LeaveOut:
                     drift = max(drift, float(np.partition(distance[side], k)[k]))
         kept = (distance <= drift) | (solved.state == FREE)
         gone = ~kept
-        self.aside = Aside(whole.signed[gone], solved.r[gone])
+        signed = np.column_stack([whole.Z[gone], np.full(int(gone.sum()), whole.fit_intercept)])
+        self.aside = Aside(signed * whole.y[gone, None], solved.r[gone])
         # Labels are proved only if the walk of b ends among the rows at hand.
         near = min(drift, float(solved.width.min()))
         self.want_decision = self._want_decision or self._walked > near

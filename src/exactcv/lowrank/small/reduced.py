@@ -1,4 +1,4 @@
-"""Problems in m dimensions with a few thousand rows: all that the solver ever solves outright.
+"""Problems in m dimensions with rows in memory: all that the solver ever solves outright.
 
     min over w, b   1/2 ||w||^2 - a'w - beta b + sum_i B_i max(0, -r_i),   r_i = y_i (z_i'w + b) - 1
 
@@ -13,7 +13,7 @@ Rows are *low* (r < 0, coefficient at its bound), *free* (r = 0) or *high* (r > 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ...types import FloatArray
 
-__all__ = ["FREE", "HIGH", "LOW", "Reduced", "Reply", "best_intercept"]
+__all__ = ["FREE", "HIGH", "LOW", "Reduced", "Reply", "StateArray", "best_intercept"]
 
 StateArray = NDArray[np.int8]
 LOW, FREE, HIGH = np.int8(0), np.int8(1), np.int8(2)
@@ -37,21 +37,6 @@ class Reduced:
     a: FloatArray
     beta: float
     fit_intercept: bool
-    # (r, m + 1): z_i and 1, times y_i; worked out unless it is there already.
-    signed: FloatArray = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
-
-    def __post_init__(self) -> None:
-        if self.signed.shape == (len(self.y), self.Z.shape[1] + 1):
-            return
-        signed = np.empty((len(self.y), self.Z.shape[1] + 1))
-        signed[:, :-1] = self.Z
-        signed[:, -1] = 1.0 if self.fit_intercept else 0.0
-        signed *= self.y[:, None]
-        object.__setattr__(self, "signed", signed)
-
-    @property
-    def linear(self) -> FloatArray:
-        return np.append(self.a, self.beta if self.fit_intercept else 0.0)
 
     def only(self, kept: NDArray[Any], coef: FloatArray) -> Reduced:
         """The problem of some rows (numbers or a mask); the others keep these coefficients."""
@@ -64,12 +49,20 @@ class Reduced:
             self.a + coef[gone] @ self.Z[gone],
             self.beta + float(coef[gone].sum()),
             self.fit_intercept,
-            self.signed[kept],
         )
 
+    def change(self, step: FloatArray) -> FloatArray:
+        """How r changes with theta = (w, b)."""
+        out = self.Z @ step[:-1]
+        out += step[-1]
+        out *= self.y
+        return np.asarray(out)
+
     def margins(self, theta: FloatArray) -> FloatArray:
-        """r at theta = (w, b)."""
-        return np.asarray(self.signed @ theta - 1.0)
+        """r at theta."""
+        r = self.change(theta)
+        r -= 1.0
+        return r
 
 
 @dataclass(frozen=True)

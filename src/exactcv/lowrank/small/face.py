@@ -1,0 +1,118 @@
+"""Independent rows that are held on the margin, and where the others then want to be.
+
+Given the places of all rows, with v = a + sum over the low rows of B_i y_i z_i and the rows F free,
+
+    w = v + Z_F' c,     Z_F w + b = y_F,     sum c = -total,
+
+where total = beta + sum over the low rows of B_i y_i.  That is K c + b = y_F - Z_F v with
+K = Z_F Z_F'.  With an intercept K may be singular along the ones (there may be m + 1 free rows in m
+dimensions); K + s in place of K only shifts b, and is definite if the rows (z_i, 1) are
+independent.  Its inverse is kept, and changed when a row comes or goes; what rounding does to it is
+taken out again by correcting the solution with the rows themselves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpstrf
+
+from ...types import FloatArray, IntArray
+from .reduced import Reduced
+
+__all__ = ["Face"]
+
+# A row is dependent on others if less than this share of it is its own.
+DEPENDENT = 1e-10
+CORRECTIONS = 3
+
+
+class Face:
+    """The free rows (numbers in the problem), in no particular order."""
+
+    def __init__(self, problem: Reduced, rows: IntArray):
+        """As many of the rows as are independent."""
+        self.problem = problem
+        Z = problem.Z[rows]
+        square = np.einsum("ij,ij->i", Z, Z)
+        self.shift = float(square.mean()) if problem.fit_intercept and len(rows) else 0.0
+        if problem.fit_intercept and self.shift <= 0.0:
+            self.shift = 1.0
+        K = Z @ Z.T + self.shift
+        if len(rows):
+            # The larger first, so that what is left out is what the others make up.
+            _, order, rank, _ = dpstrf(K, tol=DEPENDENT * float(K.diagonal().max()))
+            kept = np.sort(order[:rank] - 1)
+            rows, Z, K = rows[kept], Z[kept], K[np.ix_(kept, kept)]
+        self.rows, self.Z = rows, np.ascontiguousarray(Z)
+        self.inverse = _inverse(K)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def refresh(self) -> None:
+        """The inverse anew."""
+        self.inverse = _inverse(self.Z @ self.Z.T + self.shift)
+
+    def add(self, row: int) -> bool:
+        """False if the row depends on those that are there."""
+        z = self.problem.Z[row]
+        products = self.Z @ z + self.shift
+        own = float(z @ z) + self.shift
+        combined = self.inverse @ products
+        miss = products - (self.Z @ (self.Z.T @ combined) + self.shift * float(combined.sum()))
+        combined += self.inverse @ miss
+        left = own - float(products @ combined)
+        if left <= DEPENDENT * own:
+            return False
+        k = len(self.rows)
+        grown = np.empty((k + 1, k + 1))
+        np.multiply(combined[:, None], combined / left, out=grown[:k, :k])
+        grown[:k, :k] += self.inverse
+        grown[:k, k] = grown[k, :k] = combined / -left
+        grown[k, k] = 1.0 / left
+        self.inverse = grown
+        self.rows = np.append(self.rows, row)
+        self.Z = np.concatenate([self.Z, z[None]])
+        return True
+
+    def drop(self, place: int) -> None:
+        """Without the row that stands at this place."""
+        kept = np.arange(len(self.rows)) != place
+        column, own = self.inverse[kept, place], float(self.inverse[place, place])
+        self.inverse = self.inverse[np.ix_(kept, kept)]
+        self.inverse -= column[:, None] * (column / own)
+        self.rows, self.Z = self.rows[kept], self.Z[kept]
+
+    def target(self, v: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:
+        """theta and the coefficients of the free rows, of which there is at least one."""
+        wanted = self.problem.y[self.rows] - self.Z @ v
+        c, b = self._bordered(wanted, -total)
+        for _ in range(CORRECTIONS):
+            miss = wanted - (self.Z @ (self.Z.T @ c) + b)
+            dc, db = self._bordered(miss, -total - float(c.sum()))
+            c, b = c + dc, b + db
+        return np.append(v + self.Z.T @ c, b), c
+
+    def _bordered(self, wanted: FloatArray, total: float) -> tuple[FloatArray, float]:
+        """c and b with K c + b = wanted and sum c = total."""
+        p = self.inverse @ wanted
+        if not self.problem.fit_intercept:
+            return p, 0.0
+        q = self.inverse.sum(axis=1)
+        shifted = (float(p.sum()) - total) / float(q.sum())
+        return p - shifted * q, shifted + self.shift * total
+
+
+def _inverse(K: FloatArray) -> FloatArray:
+    """Of a definite matrix; with a little more on its diagonal if rounding wants it."""
+    if not len(K):
+        return np.zeros((0, 0))
+    ridge = 0.0
+    while True:
+        try:
+            factor = cho_factor(K + ridge * np.eye(len(K)), check_finite=False)
+        except LinAlgError:
+            ridge = max(10.0 * ridge, 1e-14 * float(np.trace(K)))
+        else:
+            return np.asarray(cho_solve(factor, np.eye(len(K)), check_finite=False))

@@ -1,0 +1,160 @@
+"""The solution of a problem in m dimensions, from a guess.
+
+1. Equal rows become one (``sites.py``).
+2. If the guess is the solution, but for a row or two, exchange steps say so at once.
+3. Smoothing (``smoothing.py``) comes near the solution, whatever the guess; as soon as tau is
+   small, with the rows nearest to the margin alone, the others being added to the linear term.
+4. Exchange steps (``exchange.py``) go the rest of the way.
+5. All rows are looked at: those set aside that have changed sides are taken in, and again.
+
+A step costs two products with the rows, and what the free rows take, m^2 k for k of them: nothing
+grows with the square of the number of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import tolerances
+from ...types import FloatArray, IntArray
+from .exchange import Exchange, exchange
+from .reduced import HIGH, LOW, Reduced, Reply, best_intercept
+from .sites import Sites, sites_of
+from .smoothing import LEAST_TAU, sharpen, smoothed
+
+__all__ = ["solve"]
+
+# Margins that a guess may have at its free rows; exchange steps from it, and from where smoothing
+# ends, for each dimension.
+ON_MARGIN, AT_ONCE, STEPS = 1e-7, 20, 20
+# Rows in reach that are worth being taken for themselves: at most this share of all; and how many
+# for each dimension.
+SHARE, PER_DIMENSION = 0.4, 6
+ATTEMPTS = 12
+# Exchange steps begin when the guess has so many rows in a wrong place, or a few percent.
+SURPRISES = 4
+
+
+def solve(
+    problem: Reduced,
+    theta: FloatArray,
+    cancel: NDArray[np.int32],
+    tau: float | None = None,
+    sites: Sites | None = None,
+) -> Reply:
+    """The solution, from a guess at theta that may be off by about ``tau``.
+
+    ``sites`` are those of the rows, if they are known.
+    """
+    sites = sites_of(problem.Z, problem.y) if sites is None else sites
+    if not sites.any:
+        return _canonical(problem, _distinct(problem, theta, cancel, tau))
+    first = sites.first
+    few = replace(problem, Z=problem.Z[first], y=problem.y[first], box=sites.total(problem.box))
+    return spread(problem, sites, _distinct(few, theta, cancel, tau))
+
+
+def spread(problem: Reduced, sites: Sites, reply: Reply) -> Reply:
+    """The solution of the sites as one of the rows."""
+    whole = Reply(
+        reply.theta,
+        sites.spread(reply.coef, problem.box),
+        reply.state[sites.of],
+        reply.solved,
+        reply.steps,
+    )
+    return _canonical(problem, whole)
+
+
+def _distinct(
+    problem: Reduced, theta: FloatArray, cancel: NDArray[np.int32], tau: float | None
+) -> Reply:
+    """Rows of which no two are equal."""
+    m = problem.Z.shape[1]
+    r = problem.margins(theta)
+    steps = 0
+    if tau is None or tau < ON_MARGIN:
+        free = np.flatnonzero(np.abs(r) < ON_MARGIN)
+        if len(free) <= m + 1 and theta.any():
+            reply = exchange(problem, theta, free, AT_ONCE, cancel)
+            if reply.solved:
+                return reply
+            steps += reply.steps
+    tau = _first_tau(r, m) if tau is None else max(tau, 1e-6)
+    near = smoothed(problem, theta, tau, max(PER_DIMENSION * m, 200))
+    reply = _nearest(problem, near.theta, near.tau, cancel)
+    return replace(reply, steps=reply.steps + steps + near.steps)
+
+
+def _first_tau(r: FloatArray, m: int) -> float:
+    """Where nothing is known of the guess: half of the rows are inside."""
+    return max(float(np.quantile(np.abs(r), 0.5)) if len(r) else 1.0, 1e-6)
+
+
+def _nearest(problem: Reduced, theta: FloatArray, tau: float, cancel: NDArray[np.int32]) -> Reply:
+    """From a smoothed solution, with the rows in reach; then with those that were not, too."""
+    r = problem.margins(theta)
+    n, m = problem.Z.shape
+    size = max(PER_DIMENSION * m, 1000)
+    if size >= SHARE * n:
+        return _to_the_end(problem, theta, tau, cancel)
+    reach = max(4.0 * tau, float(np.partition(np.abs(r), size)[size]))
+    kept = np.flatnonzero(np.abs(r) <= reach)
+    steps = 0
+    for _ in range(ATTEMPTS):
+        coef = np.where(r < 0, problem.box * problem.y, 0.0)
+        reply = _to_the_end(problem.only(kept, coef), theta, tau, cancel)
+        steps += reply.steps
+        moved = problem.margins(reply.theta)
+        aside = np.ones(n, dtype=bool)
+        aside[kept] = False
+        crossed = np.flatnonzero(aside & ((moved < 0) != (r < 0)))
+        if not len(crossed):
+            return _whole(problem, r, kept, replace(reply, steps=steps))
+        if len(kept) + len(crossed) > SHARE * n:
+            break
+        # Those that have crossed, and others near the margin now.
+        limit = np.partition(np.abs(moved), size)[size]
+        kept = np.union1d(np.union1d(kept, crossed), np.flatnonzero(np.abs(moved) <= limit))
+        theta, r = reply.theta, moved
+        tau = max(float(np.abs(moved[crossed]).max()), 1e-6)
+    return _to_the_end(problem, theta, tau, cancel)
+
+
+def _to_the_end(
+    problem: Reduced, theta: FloatArray, tau: float, cancel: NDArray[np.int32]
+) -> Reply:
+    """Smooth less and less, until the rows inside are the free ones, or nearly so."""
+    m = problem.Z.shape[1]
+    near = smoothed(problem, theta, tau, m + 1)
+    while True:
+        free, last = near.inside, near.tau <= LEAST_TAU
+        if len(free) <= m + 1 or last:
+            free = free[np.argsort(np.abs(near.r[free]), kind="stable")[: m + 1]]
+            walk = Exchange(problem, near.theta, free)
+            if walk.surprises <= SURPRISES + len(free) // 20 or last:
+                solved = walk.run(STEPS * (m + 10), cancel)
+                return replace(walk.reply(solved), steps=walk.steps + near.steps)
+        sharpen(problem, near)
+
+
+def _whole(problem: Reduced, r: FloatArray, kept: IntArray, reply: Reply) -> Reply:
+    """The reply for the kept rows as one for all, the others being where r has them."""
+    state = np.where(r < 0, LOW, HIGH)
+    coef = np.where(r < 0, problem.box * problem.y, 0.0)
+    state[kept], coef[kept] = reply.state, reply.coef
+    return Reply(reply.theta, coef, state, reply.solved, reply.steps)
+
+
+def _canonical(problem: Reduced, reply: Reply) -> Reply:
+    """With no coefficient strictly inside its box b has an interval: its midpoint."""
+    size, slack = problem.y * reply.coef, tolerances.AT_BOUND * problem.box
+    inside = (size > slack) & (size < problem.box - slack)
+    if not problem.fit_intercept or inside.any():
+        return reply
+    theta = reply.theta.copy()
+    theta[-1] = best_intercept(problem, theta[:-1])
+    return replace(reply, theta=theta)
