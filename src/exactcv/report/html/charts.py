@@ -26,15 +26,17 @@ def error_curve(it: Overview) -> Markup:
     g = it.best[0]
     order = np.argsort(it.lambdas, kind="stable")
     x, error, se = it.lambdas[order], it.error[g, order], it.se[g, order]
-    low, high = np.clip([error - np.nan_to_num(se), error + np.nan_to_num(se)], 0.0, 1.0)
-    top = max(float(high.max()), 0.02)
-    frame = Frame(logarithmic(float(x[0]), float(x[-1])), linear(0.0, min(1.0, top * 1.05)))
+    # Errors are shares, losses have the unit of the target.
+    most, least = (1.0, 0.02) if it.numbers is None else (np.inf, 0.0)
+    low, high = np.clip([error - np.nan_to_num(se), error + np.nan_to_num(se)], 0.0, most)
+    top = max(float(high.max()), least) or 1.0
+    frame = Frame(logarithmic(float(x[0]), float(x[-1])), linear(0.0, min(most, top * 1.05)))
     band = frame.points(np.append(x, x[::-1]), np.append(high, low[::-1]))
     marks = [
         tag("polygon", points=band, cls="band") if np.isfinite(se).any() else None,
         tag("polyline", points=frame.points(x, error), cls="curve"),
         [
-            _spot(frame, a, b, _told(a, b, s), "dot", 2.0)
+            _spot(frame, a, b, _told(it, a, b, s), "dot", 2.0)
             for a, b, s in zip(x, error, se, strict=True)
         ],
         _named(frame, it, it.one_se, "one-se"),
@@ -44,9 +46,10 @@ def error_curve(it: Overview) -> Markup:
     return frame.chart(f"{what} over lambda".capitalize(), "lambda", what, *marks)
 
 
-def _told(x: float, error: float, se: float) -> str:
-    return f"lambda {x:.4g}: error {error:.4f}" + (
-        "" if np.isnan(se) else f", standard error {se:.4f}"
+def _told(it: Overview, x: float, error: float, se: float) -> str:
+    what, digits = ("error", ".4f") if it.numbers is None else ("loss", ".4g")
+    return f"lambda {x:.4g}: {what} {error:{digits}}" + (
+        "" if np.isnan(se) else f", standard error {se:{digits}}"
     )
 
 
@@ -60,7 +63,7 @@ def _named(frame: Frame, it: Overview, point: tuple[int, int] | None, cls: str) 
     if point is None or point[0] != it.best[0]:
         return None
     x, y = float(it.lambdas[point[1]]), float(it.error[point])
-    return _spot(frame, x, y, _told(x, y, float(it.se[point])), cls, 5.0)
+    return _spot(frame, x, y, _told(it, x, y, float(it.se[point])), cls, 5.0)
 
 
 def heat_map(it: Overview) -> Markup:

@@ -211,7 +211,10 @@ def _card(title: str, *content: Any, cls: str = "card") -> Markup:
 
 
 def _curve(it: Overview) -> Markup:
-    several = f", gamma = {it.gammas[it.best[0]]:.4g}" if len(it.gammas) > 1 else ""
+    several = ""
+    for name, values in [("gamma", it.gammas), *([] if it.parameter is None else [it.parameter])]:
+        if len(np.unique(values)) > 1:
+            several += f", {name} = {values[it.best[0]]:.4g}"
     words = [
         ("line", "left-out error" if it.numbers is None else "left-out loss"),
         ("area", "one standard error"),
@@ -224,7 +227,8 @@ def _curve(it: Overview) -> Markup:
     ]
     if it.one_se is not None:
         words.append(("one-se", "1-SE rule"))
-    return _card("Error curve" + several, charts.error_curve(it), charts.legend(*words))
+    title = "Error curve" if it.numbers is None else "Left-out loss"
+    return _card(title + several, charts.error_curve(it), charts.legend(*words))
 
 
 def _map(it: Overview) -> Markup | None:
@@ -310,9 +314,11 @@ def _certificate(it: Overview) -> Markup:
         rows.append(("kernel", f"approximate kernel ({it.approx}); the rest is exact for it"))
     text = (
         "Every solution, of all rows and of every fold that was solved, was checked from its "
-        "coefficients alone, not by the solver that found it; labels that were not computed "
-        "were proved by a bound."
+        "coefficients alone, not by the solver that found it"
     )
+    text += "." if it.numbers is not None else (
+        "; labels that were not computed were proved by a bound."
+    )  # fmt: skip
     return _card("Certificate", tag("p", text), _table(rows))
 
 
@@ -391,14 +397,18 @@ def _how(page: Page) -> Markup:
 
 def _grid(it: Overview) -> str:
     text = f"{len(it.Cs)} values of C from {it.Cs.min():.4g} to {it.Cs.max():.4g}"
-    if len(it.gammas) > 1:
-        text += f", {len(it.gammas)} of gamma from {it.gammas.min():.4g} to {it.gammas.max():.4g}"
+    gammas = np.unique(it.gammas)
+    if len(gammas) > 1:
+        text += f", {len(gammas)} of gamma from {gammas[0]:.4g} to {gammas[-1]:.4g}"
+    if it.parameter is not None and len(found := np.unique(it.parameter[1])) > 1:
+        text += f", {len(found)} of {it.parameter[0]} from {found[0]:.4g} to {found[-1]:.4g}"
     return text + (f"; {it.grown}" if it.grown else "")
 
 
 def _for_a_paper(it: Overview) -> Markup:
     """What the choice has gained, and a text to paste."""
-    note = tag("p", report.corrected_text(it), ".") if it.error.size > 1 else None
+    said = report.corrected_text(it)
+    note = tag("p", said[:1].upper() + said[1:], ".") if it.error.size > 1 else None
     paragraphs = [tag("p", part) for part in methods_text(it).split("\n") if part]
     return _card("For a paper", note, *paragraphs, cls="card wide")
 
