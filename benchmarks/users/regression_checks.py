@@ -39,7 +39,9 @@ LOSSES: list[dict[str, Any]] = [
 SIMULATED, TRAINING = 500, 40
 
 
-def interior_points(K: np.ndarray, y: np.ndarray, C: float, loss: dict[str, Any]) -> tuple[Any, ...]:
+def interior_points(
+    K: np.ndarray, y: np.ndarray, C: float, loss: dict[str, Any]
+) -> tuple[Any, ...]:
     """The dual problem by Clarabel: its two bounds on the least objective, and K c.
 
     Variables are c = p - q with p, q >= 0, whose sum costs epsilon.

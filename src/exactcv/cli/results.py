@@ -190,9 +190,7 @@ def _quantile_names(model: QuantileSVRCV) -> list[str]:
     return [f"quantile {tau:.6g}" for tau in model.quantiles_]
 
 
-def _row_columns(
-    at: NDArray[Any], row_names: Sequence[Any] | None
-) -> tuple[list[str], list[Any]]:
+def _row_columns(at: NDArray[Any], row_names: Sequence[Any] | None) -> tuple[list[str], list[Any]]:
     """The numbers of rows, from 1, and their names."""
     if row_names is None:
         return ["row"], [at + 1]

@@ -84,8 +84,7 @@ def save_model(model: SVCCV | SVRCV | QuantileSVRCV | TableModel, path: FilePath
         model, preparation = model.estimator, model.preparation
     if not isinstance(model, (SVCCV, SVRCV, QuantileSVRCV)):
         raise InputTypeError(
-            "only SVCCV, SVRCV and QuantileSVRCV models can be saved, not a "
-            f"{type(model).__name__}"
+            f"only SVCCV, SVRCV and QuantileSVRCV models can be saved, not a {type(model).__name__}"
         )
     if not (hasattr(model, "support_") or hasattr(model, "weights_")):
         raise InputError("the model is not fitted; call fit before save_model")
