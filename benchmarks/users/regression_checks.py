@@ -2,7 +2,7 @@
 
     python -m benchmarks.users.regression_checks --data DIR [--parts NAME ...] [--write]
 
-*agreement*: every set of regression data, 150 rows each, C from 1e-2 to 1e3 times the spread of y,
+*agreement*: every set of regression data, 80 rows each, C from 1e-2 to 1e3 times the spread of y,
 for tubes (also of no width and so wide that no row is outside) and quantiles (also 0.01 and 0.99).
 Ours is compared with Clarabel's answer to the quadratic programme, and 5-fold predictions with
 those of scikit-learn's SVR at a tolerance of 1e-6.  *coverage*: how many new values lie in the
@@ -31,7 +31,7 @@ SETS = (
     "auto_mpg", "boston", "concrete", "energy", "engel", "gagurine", "geyser", "kin8nm", "mcycle",
     "power_plant", "wine_red", "yacht",
 )  # fmt: skip
-ROWS, CS = 150, (1e-2, 1.0, 30.0, 1e3)
+ROWS, CS = 80, (1e-2, 1.0, 1e3)
 LOSSES: list[dict[str, Any]] = [
     *({"loss": "epsilon_insensitive", "epsilon": epsilon} for epsilon in (0.0, 0.1, 100.0)),
     *({"loss": "pinball", "quantile": tau} for tau in (0.01, 0.5, 0.99)),
@@ -123,7 +123,7 @@ PARTS: dict[str, tuple[str, list[str], Any]] = {
     "agreement": (
         "Largest differences, in units of the spread of y: the objective (relative) and f from "
         "Clarabel's, 5-fold predictions from SVR's (tol=1e-6)",
-        ["data", "objective", "f", "SVR", "all exact"],
+        ["data", "objective", "f, beyond what its gap leaves open", "SVR", "all exact"],
         lambda folder: [agreement(folder, name) for name in SETS],
     ),
     "coverage": (
