@@ -139,21 +139,26 @@ def quantiles(folder: str, name: str) -> list[str]:
     X, y = rows_of(folder, name)
     gamma, n = 1 / X.shape[1], len(y)
     settings: dict[str, Any] = {"loss": "pinball", "Cs": C_GRID, "gamma": gamma}
-
-    def every(cv: Any) -> Callable[[], None]:
-        def run() -> None:
-            for tau in QUANTILES:
-                exactcv.cross_validate(X, y, quantile=float(tau), cv=cv, **settings)
-
-        return run
-
-    mine = seconds(every("loo"), 1)
-    path = seconds(every([(np.arange(1, n), np.arange(1))]), 1)  # all rows, and one fold
+    one_fold = [(np.arange(1, n), np.arange(1))]
+    mine = path = 0.0
+    for tau in QUANTILES:
+        loo: list[float] = []
+        alone: list[float] = []
+        for _ in range(2):
+            start = process_time()
+            exactcv.cross_validate(X, y, quantile=float(tau), **settings)
+            middle = process_time()
+            result = exactcv.cross_validate(X, y, quantile=float(tau), cv=one_fold, **settings)
+            # All rows, their certificates and one fold; less that fold.
+            share = 1.0 - result.timings["folds"] / result.timings["total"]
+            loo.append(middle - start)
+            alone.append((process_time() - middle) * share)
+        mine, path = mine + min(loo), path + min(alone)
     K = rbf_kernel(X, gamma=gamma)
     brute = seconds(lambda: [_clarabel(K, y, 0.5, float(C)) for C in C_GRID[::4]], 1) / 5
     brute *= n * LAMBDAS * len(QUANTILES)
     return [
-        f"{name}, n={n}", f"{mine:.2f}", f"{path / 2:.2f}", f"{2 * mine / path:.1f}",
+        f"{name}, n={n}", f"{mine:.2f}", f"{path:.2f}", f"{mine / path:.1f}",
         f"{brute:.0f}", f"{brute / mine:.0f}",
     ]  # fmt: skip
 

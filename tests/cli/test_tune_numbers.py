@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 from _numbers import wave
@@ -89,6 +90,77 @@ def test_saved_models_predict_the_same(tmp_path: Path) -> None:
     assert again.summary().partition("folds: ")[0] == model.summary().partition("folds: ")[0]
     second = exactcv.save_model(again, tmp_path / "second.exactcv")
     assert second.read_bytes() == (tmp_path / "model.exactcv").read_bytes()
+
+
+def test_quantiles_from_table_to_predictions(table: Path) -> None:
+    out, file = table.parent / "fan", table.parent / "predicted.csv"
+    words = ["--quantiles", "0.1,0.5,0.9", "--Cs", "0.5,5", "--gamma", "0.3"]
+    result = run("tune", table, "--target", "price", "--out", out, *words)
+    assert "rows below" in result.output and "conformalised" in result.output
+    for name in ("curve.png", "fan.png", "report.html", "model.exactcv"):
+        assert (out / name).stat().st_size > 0
+    facts = json.loads((out / "run.json").read_text())["result"]
+    assert facts["exact"] and facts["quantiles"] == [0.1, 0.5, 0.9] and len(facts["C"]) == 3
+    found = read(out / "cv.csv")
+    assert len(found) == 6 and sum(int(row["chosen"]) for row in found) == 3
+    left_out = read(out / "predictions.csv")
+    low, high = ([float(r[f"quantile {q}"]) for r in left_out] for q in (0.1, 0.9))
+    assert (np.array(low) <= np.array(high)).all()
+    told = run("predict", out, table, "--interval", "0.8", "--out", file)
+    assert "below the quantile 0.9" in told.output + told.stderr
+    rows, model = read(file), exactcv.load_model(out)
+    assert isinstance(model, exactcv.storage.table_model.TableModel)
+    names = ["quantile 0.1", "quantile 0.5", "quantile 0.9"]
+    shown = np.array([[float(row[name]) for name in names] for row in rows])
+    np.testing.assert_allclose(shown, model.predict(table))
+    ends = np.array([[float(row["low"]), float(row["high"])] for row in rows])
+    np.testing.assert_allclose(ends, model.predict_interval(table, 0.8))
+    assert "quantiles [0.1, 0.5, 0.9]" in repr(model)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--quantiles", "0.5,1"], "between 0 and 1"),
+        (["--quantiles", "half"], "positive numbers"),
+        (["--quantiles", "0.5", "--epsilon", "0.1"], "has no epsilon"),
+        (["--quantiles", "0.5", "--task", "classification"], "--task regression"),
+    ],
+)
+def test_quantiles_that_are_refused(table: Path, words: list[str], message: str) -> None:
+    with pytest.raises(click.UsageError, match=message):
+        run("tune", table, "--target", "price", *words)
+
+
+@pytest.mark.parametrize("quantiles", [0.3, [0.1, 0.5, 0.9]])
+@pytest.mark.parametrize("crossing", ["allow", "forbid-by-sorting"])
+def test_saved_quantiles_predict_the_same(tmp_path: Path, quantiles: Any, crossing: Any) -> None:
+    X, y = wave(40)
+    weight = np.tile([1.0, 1.0, 0.0, 2.0], 10)
+    model = exactcv.QuantileSVRCV(
+        quantiles=quantiles, crossing=crossing, Cs=[1.0, 5.0], gamma=[0.3, 1.0]
+    ).fit(X, y, weight)
+    again: Any = exactcv.load_model(exactcv.save_model(model, tmp_path / "model.exactcv"))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    np.testing.assert_array_equal(again.left_out_, model.left_out_)
+    assert again.score(X, y) == model.score(X, y)
+    for ours, theirs in zip(again.cv_results_, model.cv_results_, strict=True):
+        assert ours["params"] == theirs["params"]
+    if isinstance(quantiles, list):
+        np.testing.assert_array_equal(again.predict_interval(X), model.predict_interval(X))
+        with pytest.raises(exactcv.InputError, match="jackknife"):
+            again.predict_interval(X, 0.9, "cv+")
+    second = exactcv.save_model(again, tmp_path / "second.exactcv")
+    assert second.read_bytes() == (tmp_path / "model.exactcv").read_bytes()
+
+
+def test_saved_quantiles_of_a_precomputed_kernel(tmp_path: Path) -> None:
+    X, y = wave(30)
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2))
+    model = exactcv.QuantileSVRCV(quantiles=[0.2, 0.8], Cs=[1.0], kernel="precomputed").fit(K, y)
+    again: Any = exactcv.load_model(exactcv.save_model(model, tmp_path / "model.exactcv"))
+    np.testing.assert_array_equal(again.predict(K), model.predict(K))
+    np.testing.assert_array_equal(again.predict_interval(K), model.predict_interval(K))
 
 
 def test_what_kind_of_target_it_is(table: Path) -> None:

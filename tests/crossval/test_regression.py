@@ -50,6 +50,30 @@ def test_folds_equal_refits(name: str, fit_intercept: bool, cv: Any, data: Any) 
 
 
 @losses
+@intercepts
+def test_rows_that_are_there_twice_equal_refits(name: str, fit_intercept: bool) -> None:
+    """Equal in x and y, with other weights: one row to the engine, whatever the loss."""
+    X, y = wave(16)
+    X, y = np.repeat(X, [1, 2, 3, 1] * 4, axis=0), np.repeat(y, [1, 2, 3, 1] * 4)
+    weight = np.tile([1.0, 2.0, 0.5, 1.0], 7)
+    settings: dict[str, Any] = {"Cs": CS, "fit_intercept": fit_intercept, "gamma": 0.5}
+    quick, slow = both(X, y, sample_weight=weight, **settings, **LOSSES[name])
+    np.testing.assert_allclose(quick.decision, slow.decision, atol=1e-6)
+    assert quick.stats["fallback"] == 0
+
+
+@pytest.mark.parametrize("name", ["tube", "absolute", "median", "low", "high"])
+@pytest.mark.parametrize("seed", range(3))
+def test_many_rows_in_few_places_of_a_line(name: str, seed: int) -> None:
+    """Other numbers at the same place: when one row leaves its knot, its neighbour comes to one."""
+    rng = np.random.default_rng(seed)
+    x = np.round(rng.uniform(0, 3, 60), 1)
+    y = np.round(np.sin(2 * x) + 0.3 * rng.normal(size=60), 2)
+    quick, slow = both(x[:, None], y, Cs=[0.01, 1.0, 100.0], gamma=1.0, **LOSSES[name])
+    np.testing.assert_allclose(quick.decision, slow.decision, atol=1e-6)
+
+
+@losses
 @pytest.mark.parametrize("kernel", ["linear", "laplacian", "poly"])
 def test_kernels(name: str, kernel: Any) -> None:
     X, y = wave(30)
@@ -214,7 +238,7 @@ def test_least_squares_is_kernel_ridge() -> None:
 def test_quantile_is_a_quantile() -> None:
     """Below the tau-quantile lie at most tau n rows, and with those on it at least tau n."""
     X, y = wave(80)
-    for tau in (0.05, 0.3, 0.5, 0.9):
+    for tau in (0.01, 0.05, 0.3, 0.5, 0.9, 0.99):
         result = exactcv.cross_validate(X, y, loss="pinball", quantile=tau, Cs=CS, gamma=1.0)
         for l in range(len(CS)):
             u = rbf_kernel(X, gamma=1.0) @ result.coef[l] + result.intercept[l]

@@ -234,3 +234,19 @@ def test_the_code_gives_the_same_result(runs: list[exactcv.CVResult]) -> None:
 def test_row_names_must_fit(runs: list[exactcv.CVResult], tmp_path: Path) -> None:
     with pytest.raises(exactcv.InputError, match="3 entries for 60 rows"):
         exactcv.write_html(runs[0], tmp_path / "report.html", row_names=["a", "b", "c"])
+
+
+def test_curve_of_losses_stays_in_its_chart() -> None:
+    """Losses have the unit of the target: they may be far above 1, or far below."""
+    from exactcv.report.html.frame import HEIGHT
+
+    for scale in (1e4, 1e-4):
+        model = exactcv.SVRCV(Cs=[0.1 * scale, scale], gamma=[0.1, 1.0], epsilon=[0.0, 0.1 * scale])
+        page = render(Page(overview=model.fit(X, scale * X[:, 0])._overview(), title="numbers"))
+        (points,) = re.findall(r'<polyline[^>]*points="([^"]*)"[^>]*class="curve"', page) or (
+            re.findall(r'<polyline[^>]*class="curve"[^>]*points="([^"]*)"', page)
+        )
+        heights = [float(point.split(",")[1]) for point in points.split()]
+        assert all(0.0 <= height <= HEIGHT for height in heights) and len(set(heights)) > 1
+        assert "2 of gamma" in page and "2 of epsilon" in page
+        assert "labels" not in page.split("Certificate")[1].split("Rows that")[0]

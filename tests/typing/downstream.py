@@ -168,7 +168,7 @@ def estimators(X: Floats, y: Floats, folder: pathlib.Path) -> exactcv.SVCCV:
     path = exactcv.save_model(model, folder / "model.exactcv")
     assert_type(path, pathlib.Path)
     again = exactcv.load_model(path)
-    assert_type(again, exactcv.SVCCV | exactcv.SVRCV | TableModel)
+    assert_type(again, exactcv.SVCCV | exactcv.SVRCV | exactcv.QuantileSVRCV | TableModel)
     assert isinstance(again, exactcv.SVCCV)
     assert again.C_ == model.C_
     assert callable(exactcv.register_onnx)

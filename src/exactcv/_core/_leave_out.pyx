@@ -11,11 +11,12 @@ All else follows by columns of T.  Every row that then violates its place moves 
 at once, until none does: block principal pivoting with as many unknowns as rows have changed.
 Without any change this is the closed form  u_j' = y_j - c_j / P_jj.
 
-Where rounds do not end, c_j goes only part of its way, and from there on.  Where that does not help
-either, the row is driven out event by event (``_drive.pyx``).
+Where rounds do not end, c_j goes only part of its way, as far as a few rows take to leave their
+place, and from there on.  Where that does not help either, the row is driven out event by event
+(``_drive.pyx``).
 """
 
-from libc.math cimport INFINITY, NAN, fabs
+from libc.math cimport INFINITY, NAN, exp2, fabs, log2, round
 from libc.string cimport memcpy
 
 from scipy.linalg.cython_blas cimport daxpy
@@ -36,13 +37,16 @@ cdef enum:
     PATIENCE = 3
     # More violators than this mean that the step was too long.
     MOST_VIOLATORS = 64
-    # How often rows wait for columns before each makes its own.
+    # How often rows wait for columns before each makes its own; with so few in M they do not wait.
     ATTEMPTS = 8
+    FEW_FREE = 24
+    # So many rows may leave their place at once on a part of the way.
+    LEAVING = 1
     # Outcomes besides those of a drive
     STALLED = 9
     WAITING = 10
 
-# A row depends on M if the pivot with which it would enter is smaller, relative to K's diagonal.
+# A row depends on M if the pivot with which it enters is smaller, relative to K's diagonal.
 cdef double SMALL_PIVOT = 1e-9
 # By this much of its box a coefficient may be outside.
 cdef double SLACK = 1e-12
@@ -54,6 +58,18 @@ cdef double SHORTEST = 1.0 / 64
 # can rise and fall in all, whichever is less, or 0 if none is strictly inside its box; what was cut
 # off to keep them in their boxes, with what is left of the equations for rows that have changed.
 FACTS = ("value", "moves_free", "moves_other", "room", "clipped")
+
+
+cdef inline void _insert(double* first, double way, double rate) noexcept nogil:
+    """A crossing after way / rate, among the first ones, which are sorted."""
+    cdef double t = max(way / rate, 0.0)
+    cdef int r = LEAVING
+    if t >= first[r]:
+        return
+    while r > 0 and first[r - 1] > t:
+        first[r] = first[r - 1]
+        r -= 1
+    first[r] = t
 
 
 @cython.final
@@ -80,6 +96,7 @@ cdef class LeaveOut:
     cdef double[::1] low
     cdef double[::1] high
     cdef double[::1] moved
+    cdef double[::1] start
     # the boxes of rows in M, and how far their coefficients can rise and fall in all
     cdef double[::1] top
     cdef double[::1] bottom
@@ -98,6 +115,7 @@ cdef class LeaveOut:
     cdef signed char[::1] open
     cdef double[::1] target
     cdef double[::1] answer
+    cdef double[::1] start_answer
     cdef Py_ssize_t[::1] place
     cdef Py_ssize_t[::1] unknown
     cdef double[::1] matrix
@@ -107,6 +125,7 @@ cdef class LeaveOut:
     cdef signed char[::1] wanted
     cdef const double[::1] offset
     cdef double given
+    cdef double unit
     cdef bint waits
     cdef readonly Py_ssize_t events
 
@@ -114,8 +133,11 @@ cdef class LeaveOut:
         cdef Py_ssize_t i
         self.base, self.drive, self.a, self.near = base, Drive(base), base.a, near
         self.offset, self.given = offset, given
-        moving = np.zeros((4, self.a))
+        # The root of K's diagonal, as a power of two: dividing by it loses nothing.
+        self.unit = exp2(round(0.5 * log2(base.scale))) if base.scale > 0 else 1.0
+        moving = np.zeros((5, self.a))
         self.value, self.low, self.high, self.moved = moving[0], moving[1], moving[2], moving[3]
+        self.start, self.start_answer = moving[4], np.empty(MOST_CHANGED)
         self.changed = np.empty(MOST_CHANGED, dtype=np.intp)
         self.unknown = np.empty(MOST_CHANGED, dtype=np.intp)
         self.state = np.empty(MOST_CHANGED, dtype=np.int8)
@@ -164,7 +186,7 @@ cdef class LeaveOut:
                 outcome[r] = WAITING
             for attempt in range(ATTEMPTS):
                 # Columns that are asked for are made together, which is many times quicker.
-                self.waits = attempt < ATTEMPTS - 1
+                self.waits = attempt < ATTEMPTS - 1 and self.base.k > FEW_FREE
                 for r in range(who.shape[0]):
                     if cancel[0]:
                         break
@@ -210,6 +232,7 @@ cdef class LeaveOut:
                                const double* column) noexcept nogil:
         """The whole way at once, or as much of it at a time as rounds can do."""
         cdef double done = 0.0, step = 1.0
+        cdef bint stalled = False
         cdef signed char outcome
         self._begin(j, taken)
         while True:
@@ -219,14 +242,73 @@ cdef class LeaveOut:
                 return WAITING
             if outcome == DONE:
                 done += step
-                step *= 2.0
                 if done >= 1.0:
                     return DONE
+                step = self._stride(j, done, taken, column)
             else:
+                self._restore(j)
                 step *= 0.5
                 if step < SHORTEST:
                     return STALLED
-                self._restore(j)
+                if not stalled:
+                    stalled, step = True, min(step, self._stride(j, done, taken, column))
+
+    cdef double _stride(self, Py_ssize_t j, double done, double taken,
+                        const double* column) noexcept nogil:
+        """How far c_j can go on before more than a few rows leave their place.
+
+        As they are placed, everything moves on a line from here to the end.
+        """
+        cdef Py_ssize_t i, r
+        cdef double[LEAVING + 1] first
+        for r in range(LEAVING + 1):
+            first[r] = 1.0
+        self._aim_at(j, done * taken)
+        if not self._respond(done * taken, column):
+            return 1.0 - done
+        memcpy(&self.start[0], &self.moved[0], self.a * sizeof(double))
+        memcpy(&self.start_answer[0], &self.answer[0], self.n_changed * sizeof(double))
+        self._aim_at(j, taken)
+        if not self._respond(taken, column):
+            return 1.0 - done
+        for i in range(self.a):
+            if self.moved[i] > self.high[i] - self.value[i]:
+                _insert(first, self.high[i] - self.value[i] - self.start[i],
+                        self.moved[i] - self.start[i])
+            elif self.moved[i] < self.low[i] - self.value[i]:
+                _insert(first, self.low[i] - self.value[i] - self.start[i],
+                        self.moved[i] - self.start[i])
+        for r in range(self.n_changed):
+            i = self.changed[r]
+            if i == j:
+                continue
+            if self.open[r]:
+                self._first_of_changed(first, r, self.start_answer[r], self.answer[r])
+            else:
+                self._first_of_changed(first, r, self.start[i], self.moved[i])
+        return max(0.5 * (first[LEAVING - 1] + first[LEAVING]) * (1.0 - done), SHORTEST)
+
+    cdef void _first_of_changed(self, double* first, Py_ssize_t r, double here,
+                                double there) noexcept nogil:
+        """The same for a row that has changed its place, by how far it is from where it was."""
+        cdef Py_ssize_t i = self.changed[r]
+        cdef signed char state = self.state[r]
+        cdef double low, high
+        if state % 2 == 1:
+            high = self.base.box_high(i, state) - self.base.c[i]
+            low = self.base.box_low(i, state) - self.base.c[i]
+        else:
+            self.base.limits(i, state, &low, &high)
+            high -= self.base.u[i]
+            low -= self.base.u[i]
+        if there > high:
+            _insert(first, high - here, there - here)
+        elif there < low:
+            _insert(first, low - here, there - here)
+
+    cdef void _aim_at(self, Py_ssize_t j, double taken) noexcept nogil:
+        if 0 <= j < self.base.k:
+            self.target[0] = -taken
 
     cdef void _begin(self, Py_ssize_t j, double taken) noexcept nogil:
         if j >= 0:
@@ -234,7 +316,7 @@ cdef class LeaveOut:
         if 0 <= j < self.base.k:
             self._add(j)
             self.state[0], self.open[0] = self.base.state[j] + 1, 1
-            self.target[0] = -taken
+            self._aim_at(j, taken)
 
     cdef void _save(self) noexcept nogil:
         cdef Py_ssize_t s
@@ -258,8 +340,7 @@ cdef class LeaveOut:
         cdef Py_ssize_t count, least = self.a + 1
         cdef int _round, patience = PATIENCE
         cdef signed char outcome
-        if 0 <= j < self.base.k:
-            self.target[0] = -taken
+        self._aim_at(j, taken)
         for _round in range(MOST_ROUNDS):
             if not self._respond(taken, column):
                 return STALLED
@@ -280,9 +361,14 @@ cdef class LeaveOut:
         return STALLED
 
     cdef bint _respond(self, double taken, const double* column) noexcept nogil:
-        """Solve for the unknowns; ``moved`` is then how far every row has moved."""
+        """Solve for the unknowns; ``moved`` is then how far every row has moved.
+
+        A row that comes to a knot may depend on M as it was, if what it depends on has left: of two
+        rows with equal features, each takes the other's place.  So the pivots of the system tell,
+        in units in which K's diagonal is about 1.
+        """
         cdef Py_ssize_t r, s, i, size = 0
-        cdef int a = <int>self.a, one = 1, n, info
+        cdef int a = <int>self.a, one = 1
         cdef double minus = -taken, x
         cdef const double* other
         for r in range(self.n_changed):
@@ -300,15 +386,8 @@ cdef class LeaveOut:
                 other = self.base.column(self.changed[s])
                 for r in range(size):
                     self.right[r] -= self.target[s] * other[self.changed[self.unknown[r]]]
-        for s in range(size):
-            other = self.base.column(self.changed[self.unknown[s]])
-            for r in range(size):
-                self.matrix[s * size + r] = other[self.changed[self.unknown[r]]]
-        if size > 0:
-            n = <int>size
-            dgesv(&n, &one, &self.matrix[0], &n, &self.pivots[0], &self.right[0], &n, &info)
-            if info != 0:
-                return False
+        if size > 0 and not self._solve(size):
+            return False
         memcpy(&self.moved[0], &self.offset[0], self.a * sizeof(double))
         if column != NULL:
             daxpy(&a, &minus, <double*>column, &one, &self.moved[0], &one)
@@ -320,6 +399,31 @@ cdef class LeaveOut:
                 daxpy(&a, &x, <double*>self.base.column(self.changed[s]), &one,
                       &self.moved[0], &one)
         return True
+
+    cdef bint _solve(self, Py_ssize_t size) noexcept nogil:
+        """The small system, in place in ``right``; False if it is (nearly) singular."""
+        cdef Py_ssize_t r, s, i
+        cdef int n = <int>size, one = 1, info
+        cdef double in_units
+        cdef const double* other
+        for s in range(size):
+            i = self.changed[self.unknown[s]]
+            in_units = self._units(i)
+            other = self.base.column(i)
+            self.right[s] *= in_units
+            for r in range(size):
+                i = self.changed[self.unknown[r]]
+                self.matrix[s * size + r] = in_units * other[i] * self._units(i)
+        dgesv(&n, &one, &self.matrix[0], &n, &self.pivots[0], &self.right[0], &n, &info)
+        for s in range(size):
+            if not fabs(self.matrix[s * size + s]) > SMALL_PIVOT:
+                return False
+            self.right[s] *= self._units(self.changed[self.unknown[s]])
+        return info == 0
+
+    cdef inline double _units(self, Py_ssize_t i) noexcept nogil:
+        """For rows of M the table holds c per u, for others u per c."""
+        return self.unit if i < self.base.k else 1.0 / self.unit
 
     cdef Py_ssize_t _find_violators(self, Py_ssize_t j) noexcept nogil:
         """List the rows that violate their place, with the place each wants."""
@@ -360,8 +464,7 @@ cdef class LeaveOut:
         return state - 1 if x < low - self.base.tol else state
 
     cdef signed char _move(self, Py_ssize_t count) noexcept nogil:
-        """All violators to the place they want; STALLED if they are too many or one depends on M.
-        """
+        """All violators to the place they want; STALLED if they are too many."""
         cdef Py_ssize_t r, i, s
         cdef bint all_there = True
         for r in range(count if self.waits else 0):
@@ -381,8 +484,6 @@ cdef class LeaveOut:
                 if self.n_changed == MOST_CHANGED:
                     return STALLED
                 s = self._add(i)
-                if i >= self.base.k and not self.base.column(i)[i] > SMALL_PIVOT * self.base.scale:
-                    return STALLED
             self.state[s] = self.wanted[r]
             self._aim(s)
         return DONE

@@ -211,6 +211,11 @@ def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Of numbers: errors that cost nothing, in units of the target: 0.1,1 or FROM:TO:COUNT. "
     "Default: three around a tenth of its standard deviation.",
 )
+@click.option(
+    "--quantiles",
+    metavar="LIST",
+    help="Of numbers: fit these quantiles, say 0.05,0.5,0.95, in place of one curve.",
+)
 @click.option("--groups", metavar="COLUMN", help="Rows of one group are left out together.")
 @click.option("--weight", metavar="COLUMN", help="How many rows each row counts for.")
 @click.option("--id", metavar="COLUMN", help="Names of the rows; not a feature.")

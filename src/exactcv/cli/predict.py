@@ -66,6 +66,9 @@ def predict(
         say(f"{len(predicted)} predictions written to {out}")
     if promise:
         say(promise)
+    if model.quantiles_.size:
+        _tell_shares(table, made.target, model.quantiles_, predicted, say)
+        return
     (_tell_distance if model.numeric else _tell_error)(table, made.target, predicted, say)
 
 
@@ -90,17 +93,40 @@ def _tell_error(table: Table, target: str, predicted: Any, say: Callable[[str], 
     )
 
 
-def _tell_distance(table: Table, target: str, predicted: Any, say: Callable[[str], None]) -> None:
-    """How far predictions are from the target, in the rows that have one."""
+def _known(table: Table, target: str) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+    """The target, and which rows have one; None if there are no numbers."""
     if target not in table.columns:
-        return
+        return None
     try:
         truth = table.numbers(target)
     except InputError:
-        return
+        return None
     there = np.isfinite(truth)
-    if not there.any():
+    return (truth, there) if there.any() else None
+
+
+def _tell_shares(
+    table: Table, target: str, quantiles: Any, predicted: Any, say: Callable[[str], None]
+) -> None:
+    """How many rows that have a target are below each quantile."""
+    known = _known(table, target)
+    if known is None:
         return
+    truth, there = known
+    values = predicted.reshape(len(predicted), -1)
+    shares = [
+        f"{float(np.mean(truth[there] < values[there, q])):.1%} below the quantile {tau:.6g}"
+        for q, tau in enumerate(quantiles)
+    ]
+    say(f"of {int(there.sum())} rows with the target {target!r}: " + ", ".join(shares))
+
+
+def _tell_distance(table: Table, target: str, predicted: Any, say: Callable[[str], None]) -> None:
+    """How far predictions are from the target, in the rows that have one."""
+    known = _known(table, target)
+    if known is None:
+        return
+    truth, there = known
     numbers = LeftOutNumbers(truth=truth[there], predicted=predicted[there])
     gaps = "" if there.all() else f"; the other {int((~there).sum())} have no target"
     say(

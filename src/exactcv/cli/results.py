@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from ..crossval.error_path_result import ErrorPath
 from ..crossval.scoring import probabilities
+from ..estimators.quantile_svr_cv import QuantileSVRCV
 from ..estimators.svc_cv import SVCCV
 from ..estimators.svr_cv import SVRCV
+from ..report.number_plots import FanChartDisplay
 from ..report.presentation import Presented
 from ..storage.table_model import TableModel
 from ..types import FloatArray
@@ -21,11 +23,13 @@ from ..types import FloatArray
 __all__ = [
     "curve_png",
     "cv_csv",
+    "fan_png",
     "left_out_csv",
     "left_out_numbers_csv",
     "number_rows",
     "numbers_cv_csv",
     "prediction_rows",
+    "quantiles_cv_csv",
     "steps_png",
     "to_csv",
     "unescaped",
@@ -142,36 +146,89 @@ def numbers_cv_csv(model: SVRCV, escape: bool = True) -> str:
     return to_csv(list(columns), list(columns.values()), escape)
 
 
+def quantiles_cv_csv(model: QuantileSVRCV, escape: bool = True) -> str:
+    """The same of every quantile."""
+    columns: dict[str, list[Any]] = {"quantile": []}
+    for q, found in enumerate(model.cv_results_):
+        count = len(found["param_C"])
+        chosen = np.zeros(count, dtype=int)
+        chosen[model.best_index_[q]] = 1
+        columns["quantile"] += [model.quantiles_[q]] * count
+        for name, key in NUMBERS_CV_COLUMNS.items():
+            if key in found:
+                columns.setdefault(name, []).extend(found[key].tolist())
+        columns.setdefault("chosen", []).extend(chosen.tolist())
+    return to_csv(list(columns), list(columns.values()), escape)
+
+
 def left_out_numbers_csv(
-    model: SVRCV, y: FloatArray, row_names: Sequence[Any] | None, escape: bool = True
+    model: SVRCV | QuantileSVRCV,
+    y: FloatArray,
+    row_names: Sequence[Any] | None,
+    escape: bool = True,
 ) -> str:
-    """One line a row that was tested: what was observed, the left-out prediction, the residual."""
-    at = np.flatnonzero(np.isfinite(model.left_out_))
-    names = ["row"]
-    columns: list[Any] = [at + 1]
-    if row_names is not None:
-        names.append("id")
-        columns.append([row_names[row] for row in at.tolist()])
-    values = model.left_out_[at]
-    names += ["target", "predicted", "residual"]
-    return to_csv(names, [*columns, y[at], values, y[at] - values], escape)
+    """One line a row that was tested: what was observed, the left-out prediction, the residual.
+
+    Of quantiles every one that was predicted, and no residuals.
+    """
+    left_out = model.left_out_.reshape(len(y), -1)
+    at = np.flatnonzero(np.isfinite(left_out).all(axis=1))
+    names, columns = _row_columns(at, row_names)
+    values, known = _without_crossings(model, left_out[at]), y[at]
+    names, columns = [*names, "target"], [*columns, known]
+    if isinstance(model, QuantileSVRCV):
+        return to_csv([*names, *_quantile_names(model)], [*columns, *values.T], escape)
+    columns += [values[:, 0], known - values[:, 0]]
+    return to_csv([*names, "predicted", "residual"], columns, escape)
+
+
+def _without_crossings(model: SVRCV | QuantileSVRCV, values: FloatArray) -> FloatArray:
+    """Left-out quantiles as ``predict`` would give them."""
+    sorting = isinstance(model, QuantileSVRCV) and model.crossing == "forbid-by-sorting"
+    return np.sort(values, axis=1) if sorting else values
+
+
+def _quantile_names(model: QuantileSVRCV) -> list[str]:
+    return [f"quantile {tau:.6g}" for tau in model.quantiles_]
+
+
+def _row_columns(at: NDArray[Any], row_names: Sequence[Any] | None) -> tuple[list[str], list[Any]]:
+    """The numbers of rows, from 1, and their names."""
+    if row_names is None:
+        return ["row"], [at + 1]
+    return ["row", "id"], [at + 1, [row_names[row] for row in at.tolist()]]
 
 
 def number_rows(
     model: TableModel, X: Any, row_names: Sequence[Any] | None, coverage: float | None
 ) -> tuple[list[str], list[Any], FloatArray, str]:
     """Names and columns of a prediction file, the predictions, and what intervals promise."""
-    predicted = np.asarray(model.estimator.predict(X))
-    names = ["row"]
-    columns: list[Any] = [np.arange(1, len(predicted) + 1)]
-    if row_names is not None:
-        names.append("id")
-        columns.append(list(row_names))
-    names, columns, promise = [*names, "predicted"], [*columns, predicted], ""
+    estimator: Any = model.estimator
+    predicted, promise = np.asarray(estimator.predict(X)), ""
+    names, columns = _row_columns(np.arange(len(predicted)), row_names)
+    shown = ["predicted"] if not model.quantiles_.size else _quantile_names(estimator)
+    names, columns = [*names, *shown], [*columns, *predicted.reshape(len(predicted), -1).T]
     if coverage is not None:
         ends, promise = model.intervals(X, coverage)
         names, columns = [*names, "low", "high"], [*columns, ends[:, 0], ends[:, 1]]
     return names, columns, predicted, promise
+
+
+def fan_png(model: QuantileSVRCV, y: FloatArray) -> bytes | None:
+    """Left-out quantiles of all rows, from the lowest middle one to the highest, and the rows."""
+    at = np.flatnonzero(np.isfinite(model.left_out_).all(axis=1))
+    values = _without_crossings(model, model.left_out_[at])
+    order = np.argsort(values[:, values.shape[1] // 2], kind="stable")
+    place = np.arange(1.0, len(at) + 1.0)
+
+    def draw(ax: Any) -> None:
+        fan = FanChartDisplay(x=place, quantiles=model.quantiles_, values=values[order])
+        fan.plot(ax=ax)
+        ax.plot(place, y[at][order], ".", color="0.25", markersize=3, label="observed")
+        ax.legend(title="left-out quantiles", frameon=False)
+        ax.set(xlabel="rows, by their middle quantile", ylabel="target")
+
+    return _picture(draw)
 
 
 def _values(model: SVCCV, decision: FloatArray) -> tuple[list[str], list[FloatArray]]:

@@ -34,6 +34,7 @@ class TuneSettings:
     target: str
     task: TaskName | None = None
     epsilon: str | None = None
+    quantiles: str | None = None
     format: str | None = None
     delimiter: str | None = None
     header: bool | None = None
@@ -76,7 +77,7 @@ class TuneSettings:
         """Plain values, for ``run.json``."""
         pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
         found = {name: list(v) if isinstance(v, tuple) else v for name, v in pairs}
-        for name in ("components", "nested", "task", "epsilon"):
+        for name in ("components", "nested", "task", "epsilon", "quantiles"):
             if found[name] is None:
                 del found[name]  # runs are the same with and without the option
         if not self.every_c:
@@ -118,14 +119,19 @@ class TuneSettings:
             gammas_around(1.0, gammas)
         read_scoring(self.scoring)
         self.epsilons(1.0)
+        self.levels()
         if self.task == "regression":
             self.check_regression()
         elif self.task == "classification" and self.epsilon is not None:
             raise InputError("--epsilon is for --task regression")
+        elif self.task == "classification" and self.quantiles is not None:
+            raise InputError("--quantiles is for --task regression")
         if self.every_c and self.approx in ("rff", "nystroem"):
             raise InputError(f"--every-c needs the kernel matrix: leave out --approx {self.approx}")
         if self.nested is not None and self.every_c:
             raise InputError("--nested tunes on a grid: leave out --every-c")
+        if self.nested is not None and self.quantiles is not None:
+            raise InputError("--nested is for one prediction a row: leave out --quantiles")
         if self.nested is not None and self.approx in ("rff", "nystroem"):
             raise InputError(f"--nested needs the kernel matrix: leave out --approx {self.approx}")
         if self.approx in ("rff", "nystroem"):
@@ -179,6 +185,17 @@ class TuneSettings:
         if self.epsilon.strip() == "0":
             return [0.0]
         return [float(value) for value in parse_grid("--epsilon", self.epsilon)]
+
+    def levels(self) -> list[float] | None:
+        """Quantiles that were named, in rising order; None: no quantiles but means."""
+        if self.quantiles is None:
+            return None
+        if self.epsilon is not None:
+            raise InputError("give --epsilon or --quantiles: the loss of a quantile has no epsilon")
+        found = sorted({float(value) for value in parse_grid("--quantiles", self.quantiles)})
+        if found[-1] >= 1.0:
+            raise InputError(f"--quantiles {self.quantiles}: all must lie between 0 and 1")
+        return found
 
     def check_regression(self) -> None:
         """Refuse what goes with classes only."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..crossval.nested_result import Nested, NestedRegressionResult, NestedResult
 from ..estimators.nested_fit import nested_of, nested_of_numbers
+from ..estimators.quantile_svr_cv import QuantileSVRCV
 from ..estimators.svc_cv import SVCCV
 from ..estimators.svr_cv import SVRCV
 from ..exceptions import Interrupted
@@ -58,13 +59,13 @@ def _going_on(work: Callable[[], Any], parts: PartFiles | None, say: Say) -> Any
         ) from stop
 
 
-def shown_with(model: SVCCV | SVRCV, nested: Nested | None) -> Overview:
+def shown_with(model: SVCCV | SVRCV | QuantileSVRCV, nested: Nested | None) -> Overview:
     """What there is to show of a model, with the error after tuning."""
     it = model._overview()
     return it if nested is None else replace(it, nested=nested.after_tuning())
 
 
-def tell(model: SVCCV | SVRCV, say: Say, nested: Nested | None, more: str | None = None) -> None:
+def tell(model: SVCCV | SVRCV | QuantileSVRCV, say: Say, nested: Nested | None, more: str | None = None) -> None:
     """Curve, summary, nested cross-validation and the text for a paper, on the screen."""
     say("\n" + report.curve_table(model) + "\n\n" + report.summary(model))
     if more is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..crossval.nested_result import NestedRegressionResult
+from ..estimators.quantile_svr_cv import QuantileSVRCV
 from ..estimators.svr_cv import SVRCV
 from ..exceptions import InputError
 from ..report.html import page as html_report
@@ -41,7 +42,7 @@ def tune_numbers(
     memory_limit: str | None,
     progress: bool,
     say: Callable[[str], None],
-) -> SVRCV | None:
+) -> SVRCV | QuantileSVRCV | None:
     """Cross-validate, choose, and write the results; None if they had been written before."""
     start = perf_counter()
     loaded = load(table, settings, numeric=True)
@@ -53,7 +54,8 @@ def tune_numbers(
     model = _model(loaded, settings).set_params(
         n_jobs=n_jobs, memory_limit=memory_limit, verbose=int(progress)
     )
-    again = None if settings.nested is None else clone(model)
+    quantiles = isinstance(model, QuantileSVRCV)  # with --nested refused before
+    again = None if settings.nested is None or quantiles else clone(model)
 
     def nested(parts: PartFiles | None) -> NestedRegressionResult | None:
         return None if again is None else nested_numbers_in(again, loaded, settings, parts, say)
@@ -82,24 +84,26 @@ def tune_numbers(
     return model
 
 
-def _model(loaded: Loaded, settings: TuneSettings) -> SVRCV:
-    return SVRCV(
-        **settings.grid(),
-        epsilon=settings.epsilons(float(np.std(loaded.y)) or 1.0),
-        kernel=settings.kernel,
-        gamma=gammas_of(loaded, settings),
-        degree=settings.degree,
-        coef0=settings.coef0,
-        cv=settings.number_folds(),
-        scoring=settings.scoring,
-        select=settings.select,
-        method=settings.method,
-        tol=settings.tol,
-        random_state=settings.seed if settings.groups is None else None,
-    )
+def _model(loaded: Loaded, settings: TuneSettings) -> SVRCV | QuantileSVRCV:
+    common: dict[str, Any] = settings.grid() | {
+        "kernel": settings.kernel,
+        "gamma": gammas_of(loaded, settings),
+        "degree": settings.degree,
+        "coef0": settings.coef0,
+        "cv": settings.number_folds(),
+        "scoring": settings.scoring,
+        "select": settings.select,
+        "method": settings.method,
+        "tol": settings.tol,
+        "random_state": settings.seed if settings.groups is None else None,
+    }
+    levels = settings.levels()
+    if levels is not None:
+        return QuantileSVRCV(quantiles=levels, **common)
+    return SVRCV(epsilon=settings.epsilons(float(np.std(loaded.y)) or 1.0), **common)
 
 
-def _fit(model: SVRCV, loaded: Loaded) -> None:
+def _fit(model: SVRCV | QuantileSVRCV, loaded: Loaded) -> None:
     model.fit(loaded.X, loaded.y, loaded.weight, loaded.groups)
     # These are no part of the model, and would differ between runs on different machines.
     model.set_params(n_jobs=None, memory_limit=None, verbose=0)
@@ -108,22 +112,53 @@ def _fit(model: SVRCV, loaded: Loaded) -> None:
 def _facts(file: Path, loaded: Loaded, settings: TuneSettings) -> dict[str, str]:
     """About the data, for the screen and for the report."""
     y, made = loaded.y, loaded.preparation
+    levels = settings.levels()
+    quantiles = {} if levels is None else {"quantiles": ", ".join(f"{tau:.6g}" for tau in levels)}
     return {
         "data": f"{file.name}, {len(y)} rows",
         "task": "regression (numbers; --task classification takes them for classes)",
         "target": f"{made.target}: from {y.min():.6g} to {y.max():.6g}, mean {y.mean():.6g}",
         "features": f"{made.n_features}",
         "scaling": scaling_text(loaded, settings),
+        **quantiles,
     }
 
 
-def _tell(model: SVRCV, say: Callable[[str], None], nested: NestedRegressionResult | None) -> None:
-    tell(model, say, nested, "intervals:   " + model.coverage_text(COVERAGE))
+def _tell(
+    model: SVRCV | QuantileSVRCV,
+    say: Callable[[str], None],
+    nested: NestedRegressionResult | None,
+) -> None:
+    more = None
+    if isinstance(model, QuantileSVRCV):
+        say("\n" + _each_quantile(model))
+        say(f"\nof the quantile {model.middle_:.6g}:")
+    if not isinstance(model, QuantileSVRCV) or len(model.quantiles_) > 1:
+        more = "intervals:   " + model.coverage_text(COVERAGE)
+    tell(model, say, nested, more)
+
+
+def _each_quantile(model: QuantileSVRCV) -> str:
+    """One line a quantile, and whether they cross."""
+    lines = ["quantile          C      gamma   left-out loss   rows below"]
+    y, left_out = model._targets, model.left_out_[model._kept_rows]
+    for q, tau in enumerate(model.quantiles_):
+        known = np.isfinite(left_out[:, q])
+        below = float(np.mean(y[known] < left_out[known, q]))
+        loss = model.cv_results_[q]["error"][model.best_index_[q]]
+        gamma = f"{model.gamma_[q]:.4g}" if np.isfinite(model.gamma_[q]) else "-"
+        lines.append(f"{tau:<8.6g} {model.C_[q]:10.4g} {gamma:>10} {loss:15.4g} {below:11.1%}")
+    sorting = model.crossing == "forbid-by-sorting"
+    lines.append(
+        f"in {model.crossings_:.1%} of the rows left-out quantiles cross"
+        + (", and are sorted when they are predicted" if sorting and model.crossings_ else "")
+    )
+    return "\n".join(lines)
 
 
 def _write(
     out: Path,
-    model: SVRCV,
+    model: SVRCV | QuantileSVRCV,
     loaded: Loaded,
     nested: NestedRegressionResult | None,
     page: dict[str, Any],
@@ -132,8 +167,11 @@ def _write(
 ) -> list[str]:
     """All results; the names of the files."""
     save_model(TableModel(model, loaded.preparation), out / "model.exactcv")
+    quantiles = isinstance(model, QuantileSVRCV)
     texts = {
-        "cv.csv": results.numbers_cv_csv(model, escape),
+        "cv.csv": results.quantiles_cv_csv(model, escape)
+        if isinstance(model, QuantileSVRCV)
+        else results.numbers_cv_csv(model, escape),
         "predictions.csv": results.left_out_numbers_csv(model, loaded.y, loaded.row_names, escape),
     }
     row_names = loaded.row_names or range(1, len(loaded.y) + 1)
@@ -143,8 +181,11 @@ def _write(
         write_text(out / name, text)
     written = ["model.exactcv", *texts]
     kinds = {"curve.png": "error", "left_out.png": "decision", "residuals.png": "residuals"}
-    for name, kind in kinds.items():
-        picture = results.curve_png(model, kind)
+    for name, kind in ({"curve.png": "error", "fan.png": "fan"} if quantiles else kinds).items():
+        if isinstance(model, QuantileSVRCV) and kind == "fan":
+            picture = results.fan_png(model, loaded.y)
+        else:
+            picture = results.curve_png(model, kind)
         if picture is None:
             say(f'{name} was not drawn; it needs matplotlib: pip install "exactcv[plot]"')
             break
@@ -166,12 +207,31 @@ def _code(file: Path, settings: TuneSettings) -> str:
 
 
 def _result(
-    model: SVRCV, written: list[str], nested: NestedRegressionResult | None
+    model: SVRCV | QuantileSVRCV, written: list[str], nested: NestedRegressionResult | None
 ) -> dict[str, Any]:
     """The figures that matter, for programs."""
     it = model._overview()
     assert it.numbers is not None
     g, l = it.chosen
+    common = {
+        "n_tested": it.n_tested,
+        "exact": bool(model.certificate_.exact),
+        "largest_kkt": float(np.nanmax(model.certificate_.kkt)),
+        "largest_gap": float(np.nanmax(model.certificate_.gap)),
+        "unresolved": len(model.certificate_.unresolved),
+        "files": written,
+    }
+    if isinstance(model, QuantileSVRCV):
+        loss = [table["error"][i] for table, i in
+                zip(model.cv_results_, model.best_index_, strict=True)]  # fmt: skip
+        return {
+            "quantiles": model.quantiles_.tolist(),
+            "C": model.C_.tolist(),
+            "lambda": model.lambda_.tolist(),
+            "gamma": [None if np.isnan(gamma) else gamma for gamma in model.gamma_.tolist()],
+            "loss": [float(one) for one in loss],
+            "crossings": model.crossings_,
+        } | common
     return {
         "C": model.C_,
         "lambda": model.lambda_,
@@ -182,12 +242,6 @@ def _result(
         "mae": it.numbers.mae,
         "rmse": it.numbers.rmse,
         "r2": it.numbers.r2,
-        "n_tested": it.n_tested,
         "n_support": int(model.n_support_.sum()),
-        "exact": bool(it.exact),
-        "largest_kkt": float(np.nanmax(it.kkt)),
-        "largest_gap": float(np.nanmax(it.gap)),
-        "unresolved": it.unresolved,
-        "files": written,
         "nested": None if nested is None else nested_record(nested),
-    }
+    } | common

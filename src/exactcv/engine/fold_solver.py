@@ -35,8 +35,10 @@ CHECKED = 1024
 # What the table may be wrong by is found by products with K of this many random vectors: fewer
 # folds are judged one by one.
 WORTH_PROBING = 2 * PROBES
-# So many folds that are far from the solution at hand are worth another one, so often.
+# So many folds that are far from the solution at hand are worth another one, so often; unless so
+# few rows are at a knot that events cost next to nothing.
 MANY, OTHER_STARTS = 8, 2
+FEW_FREE = 24
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,11 @@ def blocks(count: int, size: int) -> Iterator[IntArray]:
         yield np.arange(first, min(first + size, count))
 
 
+def _those(solutions: FloatArray, which: NDArray[np.bool_]) -> FloatArray:
+    """Some of them; no copy of all."""
+    return solutions if which.all() else solutions[which]
+
+
 class FoldSolver:
     """Solves folds from tables; parameters as in `LeaveOneOut`."""
 
@@ -109,15 +116,16 @@ class FoldSolver:
         changes them all, but leaving out one row of a class is much like leaving out another.
         """
         far = self._in_blocks(place, table, leaves)
+        starts = OTHER_STARTS if len(table.base.members) > FEW_FREE else 0
         for up in (True, False):
             mine = far.part((far.taken > 0) == up)
-            for _ in range(OTHER_STARTS):
+            for _ in range(starts):
                 if len(mine) >= MANY:
                     mine = self._from_neighbour(place, table.base, mine)
-            for r in range(len(mine)):
-                one = mine.part(slice(r, r + 1)).of(table.base)
-                coef, found = table.solutions(one.sites, one.taken, self.cancel, drive=True)
-                self._judge(place, one, coef, found.failed)
+            for which in blocks(len(mine), BLOCK):
+                some = mine.part(which).of(table.base)
+                coef, found = table.solutions(some.sites, some.taken, self.cancel, drive=True)
+                self._judge(place, some, coef, found.failed)
 
     def _in_blocks(self, place: Place, table: Table, leaves: Leaves) -> Leaves:
         """Settle what can be settled in rounds; returns what can not."""
@@ -143,7 +151,7 @@ class FoldSolver:
             mine = leaves.part(which)
             coef, found = table.solutions(mine.sites, mine.taken, self.cancel)
             far[which] = found.failed
-            self._judge(place, mine.part(~found.failed), coef[~found.failed])
+            self._judge(place, mine.part(~found.failed), _those(coef, ~found.failed))
         return far
 
     def _by_claims(self, place: Place, table: Table, leaves: Leaves) -> NDArray[np.bool_] | None:
@@ -197,9 +205,9 @@ class FoldSolver:
         if not len(leaves):
             return
         todo = np.zeros(len(leaves), dtype=bool) if failed is None else failed.copy()
-        good = np.flatnonzero(~todo)
-        mine = leaves.part(good)
-        todo[good] = ~self._enter(place, mine, coef[good], self.apart(coef[good], mine))
+        good = ~todo
+        mine, solved = leaves.part(good), _those(coef, good)
+        todo[good] = ~self._enter(place, mine, solved, self.apart(solved, mine))
         for r in np.flatnonzero(todo):
             self.resolve(place, leaves.part(slice(r, r + 1)), coef[r])
 
@@ -220,7 +228,7 @@ class FoldSolver:
                 met[which] = self.ledger.solved_at(
                     np.array(ls),
                     leaves.folds[which],
-                    apart[which],
+                    _those(apart, which),
                     within=tolerances.POLISH * self.task.tol,
                     claimed=None if claimed is None else (claimed[0], claimed[1][which]),
                 )

@@ -50,9 +50,13 @@ class Merged:
 
     @classmethod
     def of(cls, problem: Problem) -> Merged:
-        """Rows that repeat others, if the loss has one knot; else every row stands for itself."""
+        """Rows that repeat others.
+
+        The box of a site that loses a row shrinks towards 0; levels between its ends must stay
+        where they are, so they have to be 0.
+        """
         first = np.arange(problem.n, dtype=np.intp)
-        if problem.loss.n_knots != 1:
+        if problem.loss.slopes[:, 1:-1].any():
             return cls(problem, first)
         group = first_similar(problem.K)
         repeated = np.bincount(group, minlength=problem.n)[group] > 1

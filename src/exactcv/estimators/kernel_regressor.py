@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,7 @@ from ..types import FloatArray, IntArray
 from .settings import dense, grid_of, kernel_with, routed, rows_of
 from .typed import TypedRegressor
 
-__all__ = ["Fitted", "KernelRegressor", "check_interval", "kept_rows"]
+__all__ = ["Fitted", "KernelRegressor", "check_interval", "kept_rows", "only_held"]
 
 # Kernel values held at a time when predicting.
 PREDICT_ENTRIES = 1 << 22
@@ -284,3 +285,12 @@ def check_interval(coverage: Any, method: Any) -> tuple[float, str]:
 def kept_rows(X: Any, keep: NDArray[Any], precomputed: bool) -> Any:
     """The rows that models of folds need; none of a precomputed matrix."""
     return None if precomputed else X[keep]
+
+
+def only_held(held: Container[str], method: str) -> InputError:
+    """For a model from a file that is asked for other left-out models than the file has."""
+    own = "'cv+'" if "folds" in held else "'jackknife+'"
+    return InputError(
+        f"this model was read from a file, which has the left-out models of {own} only, not of "
+        f"{method!r}"
+    )

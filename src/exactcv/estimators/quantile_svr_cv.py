@@ -37,7 +37,7 @@ from ..types import (
     Vector,
 )
 from .cv_table import cv_table
-from .kernel_regressor import Fitted, KernelRegressor, check_interval, kept_rows
+from .kernel_regressor import Fitted, KernelRegressor, check_interval, kept_rows, only_held
 
 __all__ = ["QuantileSVRCV"]
 
@@ -76,6 +76,8 @@ random_state, verbose, memory_limit :
         Rows that a quantile's model uses, and their coefficients.
     support_vectors_ : list of arrays
     intercept_ : (q,)
+    middle_ : float
+        The quantile nearest to one half, of which ``summary``, ``plot`` and ``report`` speak.
     crossings_ : float
         Share of the training rows in whose left-out predictions some quantiles cross.
     left_out_ : (n, q)
@@ -214,8 +216,8 @@ random_state, verbose, memory_limit :
         tuned, n = [fitted.tuned for fitted in found], X.shape[0]
         precomputed = self.kernel == "precomputed"
         self._tuned, self._kept_rows = tuned, keep
-        self._rows = kept_rows(X, keep, precomputed)
-        self._fold_models: dict[tuple[str, int], FoldModels] = {}
+        self._rows, self._targets = kept_rows(X, keep, precomputed), tuned[0].tuning.y
+        self._fold_models: dict[str, dict[int, FoldModels]] = {}
         self.certificate_ = Certificate.joined([one.certificate for one in tuned])
         self.cv_results_ = [_table(one) for one in tuned]
         chosen = [one.chosen for one in tuned]
@@ -299,7 +301,7 @@ random_state, verbose, memory_limit :
             self._model_values(rows, one, self._rows, self._kept_rows, _number(self.gamma_[q]))
             for q, one in zip(pair, models, strict=True)
         )
-        y = self._tuned[0].tuning.y[models[0].row]
+        y = self._targets[models[0].row]
         score = np.maximum(models[0].left_out - y, y - models[1].left_out)
         ends = interval_of(low, high, score, models[0].fold, coverage, method_)
         return np.sort(ends, axis=1)
@@ -321,14 +323,21 @@ random_state, verbose, memory_limit :
         high = int(np.argmin(np.abs(self.quantiles_ - 0.5 * (1.0 + coverage))))
         return (low, high) if low < high else (0, len(self.quantiles_) - 1)
 
+    @property
+    def middle_(self) -> float:
+        """The quantile nearest to one half: the one that reports and plots are of."""
+        return float(self.quantiles_[int(np.argmin(np.abs(self.quantiles_ - 0.5)))])
+
     def _left_out_models(self, method: str, q: int) -> FoldModels:
         """Made when first asked for, and then kept."""
         kind = "folds" if method == "cv+" else "rows"
-        if (kind, q) not in self._fold_models:
+        if q not in self._fold_models.get(kind, {}):
+            if not hasattr(self, "_tuned"):
+                raise only_held(self._fold_models, method)
             tuned: NumbersTuned = self._tuned[q]
             folds = self._interval_folds(method, tuned.tuning)
-            self._fold_models[kind, q] = self._models(method, tuned, folds)
-        return self._fold_models[kind, q]
+            self._fold_models.setdefault(kind, {})[q] = self._models(method, tuned, folds)
+        return self._fold_models[kind][q]
 
     def _overview(self) -> Overview:
         self._checked_rows(np.zeros((1, self.n_features_in_)))

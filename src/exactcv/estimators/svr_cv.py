@@ -39,7 +39,7 @@ from ..types import (
     Vector,
 )
 from .cv_table import cv_table
-from .kernel_regressor import Fitted, KernelRegressor, check_interval, kept_rows
+from .kernel_regressor import Fitted, KernelRegressor, check_interval, kept_rows, only_held
 from .nested_fit import nested_of_numbers
 
 __all__ = ["SVRCV"]
@@ -363,11 +363,7 @@ class SVRCV(RegressorMixin, KernelRegressor):
         kind = "folds" if method == "cv+" else "rows"
         if kind not in self._fold_models:
             if not hasattr(self, "_tuned"):
-                held = "'cv+'" if "folds" in self._fold_models else "'jackknife+'"
-                raise InputError(
-                    f"this model was read from a file, which has the left-out models of {held} "
-                    f"only, not of {method!r}"
-                )
+                raise only_held(self._fold_models, method)
             folds = self._interval_folds(method, self._tuned.tuning)
             self._fold_models[kind] = self._models(method, self._tuned, folds)
         return self._fold_models[kind]

@@ -18,6 +18,7 @@ from ..types import FilePath
 from . import arrays
 from .number_model import NUMBERS, regressor_in, regressor_tree, storable
 from .preparation import Column, Preparation
+from .quantile_model import QUANTILES, quantiles_in, quantiles_tree
 from .records import (
     array_in,
     certificate_in,
@@ -35,6 +36,7 @@ from .records import (
 from .table_model import TableModel
 
 if TYPE_CHECKING:
+    from ..estimators.quantile_svr_cv import QuantileSVRCV
     from ..estimators.svc_cv import SVCCV
     from ..estimators.svr_cv import SVRCV
 
@@ -43,25 +45,25 @@ __all__ = ["load_model", "save_model"]
 KIND = "model"
 # Of the format: with support vectors, and with features that stand in for the kernel.
 SUPPORT_VECTORS, FEATURES = 1, 2
-VERSIONS = (SUPPORT_VECTORS, FEATURES, NUMBERS)
+VERSIONS = (SUPPORT_VECTORS, FEATURES, NUMBERS, QUANTILES)
 ARRAYS = ("support_", "n_support_", "dual_coef_", "intercept_")
 SCALARS = ("C_", "lambda_", "gamma_", "best_score_", "best_index_", "n_features_in_")
 
 
-def save_model(model: SVCCV | SVRCV | TableModel, path: FilePath) -> Path:
-    """Write a fitted ``SVCCV`` or ``SVRCV`` to a file, whole or not at all.
+def save_model(model: SVCCV | SVRCV | QuantileSVRCV | TableModel, path: FilePath) -> Path:
+    """Write a fitted ``SVCCV``, ``SVRCV`` or ``QuantileSVRCV`` to a file, whole or not at all.
 
     Parameters
     ----------
-    model : fitted SVCCV or SVRCV, or what ``load_model`` gave
+    model : fitted SVCCV, SVRCV or QuantileSVRCV, or what ``load_model`` gave
     path : path of the file; it is replaced if it exists
 
     Notes
     -----
     Kernels that are functions cannot be saved.  Parameters that are objects (splitters, scorers, a
     dict of class weights) are left out: the loaded model has their defaults, and predicts the same.
-    An ``SVRCV`` takes its left-out models along, for ``predict_interval``: those without each row,
-    or above 2,000 rows those of ten folds.
+    Models of numbers take their left-out models along, for ``predict_interval``: those without each
+    row, or above 2,000 rows (with q quantiles 2,000 over the root of q) those of ten folds.
 
     Examples
     --------
@@ -73,28 +75,32 @@ def save_model(model: SVCCV | SVRCV | TableModel, path: FilePath) -> Path:
     >>> bool((again.decision_function(X) == model.decision_function(X)).all()), again.C_ == model.C_
     (True, True)
     """
+    from ..estimators.quantile_svr_cv import QuantileSVRCV
     from ..estimators.svc_cv import SVCCV
     from ..estimators.svr_cv import SVRCV
 
     preparation = None
     if isinstance(model, TableModel):
         model, preparation = model.estimator, model.preparation
-    if not isinstance(model, (SVCCV, SVRCV)):
+    if not isinstance(model, (SVCCV, SVRCV, QuantileSVRCV)):
         raise InputTypeError(
-            f"only SVCCV and SVRCV models can be saved, not a {type(model).__name__}"
+            f"only SVCCV, SVRCV and QuantileSVRCV models can be saved, not a {type(model).__name__}"
         )
     if not (hasattr(model, "support_") or hasattr(model, "weights_")):
         raise InputError("the model is not fitted; call fit before save_model")
     if callable(model.kernel):
         raise InputError("the kernel is a function, which a file of numbers cannot hold")
     target = Path(path)
-    tree = regressor_tree(model) if isinstance(model, SVRCV) else _estimator_tree(model)
+    if isinstance(model, QuantileSVRCV):
+        tree = quantiles_tree(model)
+    else:
+        tree = regressor_tree(model) if isinstance(model, SVRCV) else _estimator_tree(model)
     tree["preparation"] = None if preparation is None else _preparation_tree(preparation)
     arrays.write(target, KIND, tree)
     return target
 
 
-def load_model(path: FilePath) -> SVCCV | SVRCV | TableModel:
+def load_model(path: FilePath) -> SVCCV | SVRCV | QuantileSVRCV | TableModel:
     """Read a model file.
 
     Parameters
@@ -103,7 +109,7 @@ def load_model(path: FilePath) -> SVCCV | SVRCV | TableModel:
 
     Returns
     -------
-    SVCCV, SVRCV or TableModel
+    SVCCV, SVRCV, QuantileSVRCV or TableModel
         What was saved: a ``TableModel``, which predicts for tables and files, if it came from
         ``exactcv tune``.
 
@@ -119,8 +125,8 @@ def load_model(path: FilePath) -> SVCCV | SVRCV | TableModel:
     try:
         if tree["version"] not in VERSIONS:
             raise FileError(f"version {tree['version']!r} of the format is not known")
-        numbers = tree["version"] == NUMBERS
-        model: Any = regressor_in(tree) if numbers else _estimator(tree)
+        readers: dict[int, Any] = {NUMBERS: regressor_in, QUANTILES: quantiles_in}
+        model: Any = readers.get(tree["version"], _estimator)(tree)
         found = tree["preparation"]
         if found is None:
             return model

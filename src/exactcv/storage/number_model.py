@@ -25,7 +25,8 @@ from .records import (
 if TYPE_CHECKING:
     from ..estimators.svr_cv import SVRCV
 
-__all__ = ["NUMBERS", "regressor_in", "regressor_tree", "storable"]
+__all__ = ["MODELS", "MOST_ROWS", "NUMBERS", "check_models", "regressor_in", "regressor_tree",
+           "storable"]  # fmt: skip
 
 NUMBERS = 3  # version of the format
 MOST_ROWS = 2000  # with a model without each of them
@@ -105,6 +106,18 @@ def _check(model: SVRCV, models: dict[str, Any]) -> None:
     need_numbers(model.intercept_, (1,), "intercept_")
     need_numbers(model._targets, (n,), "targets")
     need(model.support_.dtype.kind == "i" and model._kept_rows.dtype.kind == "i", "rows are odd")
+    check_models(models, n)
+    if model.kernel == "precomputed":
+        both = np.concatenate([model.support_, model._kept_rows])
+        need(bool((both >= 0).all() and (both < width).all()), "rows are outside the matrix")
+        return
+    need_rows(model.support_vectors_, (m, width), "support vectors")
+    need(model._rows is not None, "the rows are missing")
+    need_rows(model._rows, (n, width), "rows")
+
+
+def check_models(models: dict[str, Any], n: int) -> None:
+    """Do the left-out models fit n rows?"""
     folds = len(models["intercept"])
     need_numbers(models["coef"], (folds, n), "the models of folds")
     need_numbers(models["intercept"], (folds,), "the models of folds")
@@ -113,13 +126,6 @@ def _check(model: SVRCV, models: dict[str, Any]) -> None:
         index = models[name]
         inside = index.dtype.kind == "i" and len(index) and 0 <= index.min() <= index.max() < most
         need(bool(inside) and len(index) == len(models["left_out"]), f"{name} is odd")
-    if model.kernel == "precomputed":
-        both = np.concatenate([model.support_, model._kept_rows])
-        need(bool((both >= 0).all() and (both < width).all()), "rows are outside the matrix")
-        return
-    need_rows(model.support_vectors_, (m, width), "support vectors")
-    need(model._rows is not None, "the rows are missing")
-    need_rows(model._rows, (n, width), "rows")
 
 
 def storable(name: str, value: Any) -> bool:

@@ -18,6 +18,7 @@ from .readers import read_table, refuse_twins
 from .table import Cells, Table
 
 if TYPE_CHECKING:
+    from ..estimators.quantile_svr_cv import QuantileSVRCV
     from ..estimators.svc_cv import SVCCV
     from ..estimators.svr_cv import SVRCV
 
@@ -32,7 +33,7 @@ class TableModel:
 
     Attributes
     ----------
-    estimator : SVCCV or SVRCV
+    estimator : SVCCV, SVRCV or QuantileSVRCV
     preparation : Preparation
 
     Notes
@@ -41,25 +42,32 @@ class TableModel:
     by name; missing and unexpected ones are refused.
     """
 
-    estimator: SVCCV | SVRCV
+    estimator: SVCCV | SVRCV | QuantileSVRCV
     preparation: Preparation
 
     def __repr__(self) -> str:
         """In short: columns, levels and scales may be thousands."""
-        model = self.estimator
-        gamma = "" if model.gamma_ is None else f", gamma={model.gamma_:.4g}"
+        model: Any = self.estimator
+        at = f"quantiles {list(map(float, self.quantiles_))}"
+        if not self.quantiles_.size:
+            gamma = "" if model.gamma_ is None else f", gamma={model.gamma_:.4g}"
+            at = f"C={model.C_:.4g}{gamma}"
         kind = "numbers" if self.numeric else f"{len(self.classes_)} classes"
         return (
             f"<TableModel: {self.preparation.target!r} ({kind}) from "
             f"{self.preparation.n_features} features; {type(model).__name__}, kernel "
-            f"{model.kernel!r}, "
-            f"C={model.C_:.4g}{gamma}>"
+            f"{model.kernel!r}, {at}>"
         )
 
     @property
     def numeric(self) -> bool:
         """Does it predict numbers?"""
         return not hasattr(self.estimator, "classes_")
+
+    @property
+    def quantiles_(self) -> FloatArray:
+        """The quantiles that it predicts; empty if it predicts classes or one number."""
+        return np.asarray(getattr(self.estimator, "quantiles_", ()), dtype=float)
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -89,7 +97,7 @@ class TableModel:
         return self.preparation.apply(as_table(table), unseen)
 
     def predict(self, table: TableLike, unseen: Unseen = "error") -> NDArray[Any]:
-        """The class, or the number, of each row."""
+        """The class, the number or the quantiles of each row."""
         return np.asarray(self.estimator.predict(self.prepare(table, unseen)))
 
     def decision_function(self, table: TableLike, unseen: Unseen = "error") -> FloatArray:

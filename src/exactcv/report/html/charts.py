@@ -47,8 +47,10 @@ def error_curve(it: Overview) -> Markup:
 def _height(it: Overview, value: FloatArray, se: FloatArray) -> Scale:
     """Errors begin at 0; scores have no such end."""
     if it.score is None:
-        top = max(float(np.nanmax(value + np.nan_to_num(se))), 0.02)
-        return linear(0.0, min(1.0, top * 1.05) if it.numbers is None else top * 1.05)
+        # Errors are shares, losses have the unit of the target.
+        most, least = (1.0, 0.02) if it.numbers is None else (np.inf, 0.0)
+        top = max(float(np.nanmax(value + np.nan_to_num(se))), least) or 1.0
+        return linear(0.0, min(most, top * 1.05))
     low, high = float(np.nanmin(value)), float(np.nanmax(value))
     pad = 0.05 * (high - low)
     return linear(low - pad, high + pad)
@@ -64,8 +66,9 @@ def _band(frame: Frame, x: FloatArray, value: FloatArray, se: FloatArray) -> Mar
 
 
 def _told(it: Overview, C: float, value: float, se: float) -> str:
-    doubt = "" if np.isnan(se) else f", standard error {se:.4f}"
-    return f"C {C:.4g}: {it.judged_by} {value:.4f}{doubt}"
+    digits = ".4f" if it.numbers is None else ".4g"
+    doubt = "" if np.isnan(se) else f", standard error {se:{digits}}"
+    return f"C {C:.4g}: {it.judged_by} {value:{digits}}{doubt}"
 
 
 def _spot(frame: Frame, x: float, y: float, told: str, cls: str, r: float) -> Markup:

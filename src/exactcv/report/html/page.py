@@ -125,7 +125,10 @@ def render(page: Page) -> str:
 
 
 def _curve(it: Overview) -> Markup:
-    several = f", gamma = {it.gammas[it.best[0]]:.4g}" if len(it.gammas) > 1 else ""
+    several = ""
+    for name, values in [("gamma", it.gammas), *([] if it.parameter is None else [it.parameter])]:
+        if len(np.unique(values)) > 1:
+            several += f", {name} = {values[it.best[0]]:.4g}"
     words = [("line", it.judged_by)]
     if it.score is None and np.isfinite(it.se[it.best[0]]).any():
         words.append(("area", "one standard error"))
@@ -133,7 +136,8 @@ def _curve(it: Overview) -> Markup:
     words.append(("best", best))
     if it.one_se is not None and it.one_se[0] == it.best[0]:
         words.append(("one-se", "1-SE rule"))
-    title = "Error curve" if it.score is None else f"{it.judged_by} along C"
+    title = "Error curve" if it.numbers is None else "Left-out loss"
+    title = title if it.score is None else f"{it.judged_by} along C"
     note = tag("p", "lambda falls as C grows: more regularisation is on the left.", cls="soft")
     return card(title + several, charts.error_curve(it), charts.legend(*words), note)
 
@@ -164,9 +168,11 @@ def _certificate(it: Overview) -> Markup:
         rows.append(("kernel", f"approximate kernel ({it.approx}); the rest is exact for it"))
     text = (
         "Every solution, of all rows and of every fold that was solved, was checked from its "
-        "coefficients alone, not by the solver that found it; labels that were not computed "
-        "were proved by a bound."
+        "coefficients alone, not by the solver that found it"
     )
+    text += "." if it.numbers is not None else (
+        "; labels that were not computed were proved by a bound."
+    )  # fmt: skip
     return card("Certificate", tag("p", text), table(rows))
 
 
@@ -193,8 +199,11 @@ def _how(page: Page) -> Markup:
 
 def _grid(it: Overview) -> str:
     text = f"{len(it.Cs)} values of C from {it.Cs.min():.4g} to {it.Cs.max():.4g}"
-    if len(it.gammas) > 1:
-        text += f", {len(it.gammas)} of gamma from {it.gammas.min():.4g} to {it.gammas.max():.4g}"
+    gammas = np.unique(it.gammas)
+    if len(gammas) > 1:
+        text += f", {len(gammas)} of gamma from {gammas[0]:.4g} to {gammas[-1]:.4g}"
+    if it.parameter is not None and len(found := np.unique(it.parameter[1])) > 1:
+        text += f", {len(found)} of {it.parameter[0]} from {found[0]:.4g} to {found[-1]:.4g}"
     return text + (f"; {it.grown}" if it.grown else "")
 
 
