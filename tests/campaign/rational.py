@@ -1,4 +1,4 @@
-"""The conditions of optimality in whole numbers: what meets them here is the answer, to the last bit.
+"""The conditions of optimality in whole numbers: what meets them here is the answer itself.
 
     K c + b - y  <= 0 where c is at its far bound, >= 0 where it is 0, = 0 between   (turned by y)
 

@@ -65,7 +65,7 @@ def examine(
     small = Small(case.K, case.y, case.weight)
     task = make_task(small, case.Cs, folds, fit_intercept=case.fit_intercept)
     start = time.process_time()
-    tasks = {method: task for method in methods or _methods(case, folds)}
+    tasks = dict.fromkeys(methods or _methods(case, folds), task)
     if "exact" in tasks:
         tasks["exact, labels by proof"] = make_task(
             small, case.Cs, folds, fit_intercept=case.fit_intercept, decision=False

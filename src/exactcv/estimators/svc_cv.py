@@ -771,7 +771,7 @@ def fit_svc(
     sample_weight: Any = None,
     groups: Any = None,
     *,
-    keep: Keep = Keep(),  # noqa: B008  (frozen)
+    keep: Keep = Keep(),
     **params: Any,
 ) -> FloatArray | None:
     """``SVCCV.fit`` for callers that keep more than the model.
