@@ -229,3 +229,17 @@ def test_folds_that_smoothing_cannot_reach_start_from_the_sets_of_the_full_solut
     assert found.certificate.exact and found.stats["fallback"] == 0
     assert found.stats["from_sets"].min() > 10
     assert found.stats["iterations"].max() < 5000  # smoothing alone: 130,000, and 79 fallbacks
+
+
+@pytest.mark.filterwarnings("ignore::exactcv.exceptions.NotPSDWarning")
+@pytest.mark.parametrize("cv", ["loo", 5])
+def test_a_kernel_that_is_not_psd_skips_the_smoothing(cv):
+    """Its smoothed problems have no minimum: all steps at all levels led nowhere, and took long."""
+    A = np.random.default_rng(0).normal(size=(30, 30))
+    y = np.arange(30) % 2
+    result = exactcv.cross_validate(
+        A + A.T, y, kernel="precomputed", Cs=[1.0], cv=cv, method="magic", random_state=0
+    )
+    assert result.stats["from_sets"].sum() == result.n_folds
+    assert result.stats["iterations"].sum() == 0
+    assert not result.certificate.exact and result.certificate.kkt[0] <= 1e-8

@@ -1,4 +1,4 @@
-"""The conditions of optimality in whole numbers: what meets them here is the answer, to the last bit.
+"""The conditions of optimality in whole numbers: what meets them here is the answer itself.
 
     K c + b - y  <= 0 where c is at its far bound, >= 0 where it is 0, = 0 between   (turned by y)
 
@@ -185,8 +185,8 @@ def _at(problem: _Whole, where: Any) -> _Point | None:
             low, high = _ends(problem, c, lack, 1)
             ends = [end for end in (low, high) if end is not None]
             return _Point([2 * a for a in c], [2 * a for a in lack], 2 * sum(ends) // len(ends), 2)
-        where[_crossing(problem, lack)] = INSIDE
-        free = [i for i in range(n) if where[i] == INSIDE]
+        where[_crossing(problem, lack)] = INSIDE  # somebody must take up the rest
+        return _at(problem, where)
     if not free:
         return _Point(c, lack, 0, 1)
     solved = _equations(problem, free, [lack[i] for i in free], -total)

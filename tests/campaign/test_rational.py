@@ -43,8 +43,11 @@ def test_it_agrees_with_the_working_set_solver(C: float, fit_intercept: bool) ->
 @pytest.mark.parametrize(
     ("number", "method"),
     [
-        pytest.param(2555, "refit", id="an excess of 1e-11 of one box decides whether b is a point"),
+        pytest.param(
+            2555, "refit", id="an excess of 1e-11 of one box decides whether b is a point"
+        ),
         pytest.param(2861, "refit", id="rows of 1e-11 of the others' weight fix the intercept"),
+        pytest.param(7204, "exact", id="no coefficient inside at first"),
     ],
 )
 @pytest.mark.filterwarnings("ignore")

@@ -1,10 +1,11 @@
-"""What the answers are, by two judges that are not ours.
+"""What the answers are, by judges that are not ours.
 
 Clarabel first; what its answer leaves open is settled by the conditions of optimality in whole
 numbers (``rational.py``), from where Clarabel has left off; and where these are not met, by the
-interior point in double-double arithmetic.  The first and the last come with their own bound on how far f may be off: with f from the clipped c and
-any b, the duality gap is  sum_i (c_i v_i+ + (C_i - c_i) v_i-)  (rows turned by y, v = y u - 1), and
-||f - f*||^2 is at most twice that.
+interior point in double-double arithmetic.  The first and the last come with their own bound on how
+far f may be off: with f from the clipped c and any b, the duality gap is
+sum_i (c_i v_i+ + (C_i - c_i) v_i-)  (rows turned by y, v = y u - 1), and ||f - f*||^2 is at most
+twice that.
 """
 
 from __future__ import annotations

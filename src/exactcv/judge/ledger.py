@@ -507,9 +507,7 @@ class Ledger:
 
     # ---- small change -------------------------------------------------------------------------
 
-    def _decide(
-        self, l: Any, pairs: IntArray, folds: Any, values: FloatArray, floor: Any
-    ) -> None:
+    def _decide(self, l: Any, pairs: IntArray, folds: Any, values: FloatArray, floor: Any) -> None:
         """Enter decision values and what the target makes of them; their figures are entered.
 
         A label that the rounding of its value could turn round means nothing, however good the

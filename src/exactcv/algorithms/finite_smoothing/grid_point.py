@@ -200,7 +200,9 @@ class GridPoint:
         if not problem.psd:  # its steps lead nowhere in particular
             far[:] = True
         levels = MAX_LEVELS
-        if problem.psd and not task.folds.leave_one_out:  # few columns, and a bound that is far from sharp: one try
+        if (
+            problem.psd and not task.folds.leave_one_out
+        ):  # few columns, and a bound that is far from sharp: one try
             levels, far = (1 if far.any() else MAX_LEVELS), np.zeros(len(rest), dtype=bool)
         near, from_sets = rest[~far], rest[far]
         effort = Effort(from_sets=len(from_sets))
