@@ -1,4 +1,4 @@
-"""The error after tuning: what the honest figures cost, and whether they hold.
+"""The error after tuning: what the honest figures cost (whether they hold: ``honest_studies.py``).
 
     python -m benchmarks.users.honest_error [--parts loo pairs ...] [--write]
 
@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
-from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
@@ -24,14 +23,11 @@ import exactcv
 from benchmarks.lib import command
 from benchmarks.lib.results import markdown, write_section
 from exactcv import SVCCV, cross_validate, leave_pair_out, nested_cross_validate
-from exactcv.problem.intervals import wilson
 from exactcv.problem.kernels import Kernel, gamma_value
 
 FILE, TITLE = "honest_error", "The error after tuning"
 CS = np.geomspace(1e-2, 1e3, 50)
 TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)  # gammas, in units of the median rule
-SMALL_GRID: dict[str, Any] = {"Cs": np.geomspace(1e-2, 1e3, 12)}
-FRESH = 20_000
 
 
 def cpu(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -179,106 +175,8 @@ def refits(sample: int = 300) -> str:
     )
 
 
-# ---- whether it holds ----------------------------------------------------------------------------
-
-
-def noise(draws: int = 200) -> str:
-    """Labels by a coin, n = 40."""
-    rows: dict[str, list[list[float]]] = {"stratified folds": [], "plain folds": []}
-    auc, pooled = [], []
-    for seed in range(draws):
-        rng = np.random.default_rng(seed)
-        X = rng.normal(size=(40, 5))
-        y = rng.integers(0, 2, 40)
-        while min(np.bincount(y, minlength=2)) < 12:  # every fold needs both classes
-            y = rng.integers(0, 2, 40)
-        for name, of in rows.items():
-            cv: Any = 10 if name == "stratified folds" else KFold(10, shuffle=True, random_state=0)
-            model: Any = SVCCV(gamma=gammas(X), cv=cv, n_jobs=1, **SMALL_GRID)
-            nested = model.nested_score(X, y, outer=cv)
-            model.fit(X, y)
-            of.append([1 - model.best_score_, model.corrected_score_.error, nested.error])
-        found = leave_pair_out(X, y, n_jobs=1, tournament=False, **SMALL_GRID)
-        auc.append(found.auc.mean())
-        pooled.append(found.pooled_auc.mean())
-        if seed % 20 == 19:
-            command.say(f"{seed + 1} draws")
-    lines = [
-        [name, *(f"{figure:.3f} (+- {wide:.3f})" for figure, wide in _means(of))]
-        for name, of in rows.items()
-    ]
-    table = markdown(["folds", "least error", "corrected", "nested"], lines)
-    (mean, off), (low, low_off) = _means([[a, b] for a, b in zip(auc, pooled, strict=True)])
-    return (
-        f"Labels drawn by a coin, n = 40, {draws} draws, 60 grid points, ten inner and ten outer "
-        "folds; means with their standard errors. Bars: nested within .03 of .5, corrected within "
-        ".03 of nested, leave-pair-out within .01 of .5. Stratified folds have the shares of the "
-        "classes that the training sets have, so that always predicting the commoner class is "
-        "right in more than half of the tests; with plain folds a class that is rare in a fold is "
-        "common in its training set, and errors beyond .5 are true.\n\n"
-        + table
-        + f"\n\nLeave-pair-out AUC {mean:.3f} (+- {off:.3f}), pooled leave-one-out AUC {low:.3f} "
-        f"(+- {low_off:.3f}), means over the 12 values of C."
-    )
-
-
-def _means(table: list[list[float]]) -> list[tuple[float, float]]:
-    values = np.array(table)
-    wide = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-    return list(zip(values.mean(axis=0).tolist(), wide.tolist(), strict=True))
-
-
-def covered(seed: int) -> dict[str, Any]:
-    """One simulated set of 100 rows: errors, the true one, and intervals."""
-    X, y = exactcv.datasets.make_mixture(100 + FRESH, 20, random_state=seed)
-    X, y, fresh, truth = X[:100], y[:100], X[100:], y[100:]
-    model: Any = SVCCV(gamma=gammas(X), cv=5, n_jobs=1, **SMALL_GRID)
-    nested = model.nested_score(X, y, outer=5)
-    model.fit(X, y)
-    apparent = 1.0 - float(model.best_score_)
-    corrected = model.corrected_score_
-    return {
-        "true": float(np.mean(model.predict(fresh) != truth)),
-        "errors": [apparent, corrected.error, nested.error],
-        "intervals": {
-            "nested": nested.interval,
-            "Wilson's, of the least error": tuple(map(float, wilson(apparent, 100))),
-            "Wilson's, of the nested error": tuple(map(float, wilson(nested.error, 100))),
-            "corrected": corrected.error_interval,
-        },
-    }
-
-
-def coverage(draws: int = 500) -> str:
-    """Do intervals hold the true error?  The papers' simulation, n = 100."""
-    return coverage_text([covered(seed) for seed in range(draws)])
-
-
-def coverage_text(sets: list[dict[str, Any]]) -> str:
-    lines = []
-    for name in sets[0]["intervals"]:
-        ends = np.array([one["intervals"][name] for one in sets])
-        true = np.array([one["true"] for one in sets])
-        held = (ends[:, 0] <= true) & (true <= ends[:, 1])
-        sure = 100 * float(held.std()) / np.sqrt(len(sets))
-        width = float(np.diff(ends).mean())
-        lines.append([name, f"{100 * held.mean():.1f} (+- {sure:.1f})", f"{width:.3f}"])
-    means = np.mean([[*one["errors"], one["true"]] for one in sets], axis=0)
-    said = ", ".join(
-        f"{name} {mean:.3f}"
-        for name, mean in zip(("least", "corrected", "nested", "true"), means, strict=True)
-    )
-    return (
-        f"{len(sets)} sets of 100 rows of the papers' simulation (p = 20), 60 grid points, five "
-        "inner and five outer folds; the true error of the tuned model from 20,000 fresh rows. "
-        f"Bar: the nested interval holds it in 90 to 98 percent.\n\nMean errors: {said}.\n\n"
-        + markdown(["95 percent interval", "holds the true error, percent", "mean width"], lines)
-    )
-
-
 PARTS: dict[str, Callable[[], str]] = {
-    "loo": loo, "large": large, "folds": folds, "pairs": pairs, "refits": refits, "noise": noise,
-    "coverage": coverage,
+    "loo": loo, "large": large, "folds": folds, "pairs": pairs, "refits": refits,
 }  # fmt: skip
 
 

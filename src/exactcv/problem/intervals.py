@@ -15,7 +15,8 @@ place of S^2 / F, with t rows tested and m trained on in a fold; of n = F t test
 p (1 - p) (1 / n + 1 / m), for another training set.  The error of the model that is trained on
 these very rows goes along with the estimate, and the whole of the second term is too much.  Half of
 it is charged, as if there were n / (1 + n / (2 m)) tests: a choice made by looking at simulations,
-not derived; benchmarks/results/honest_error.md has what it covers, also on sets drawn afterwards.
+not derived.  On 500 sets that were drawn afterwards the interval holds the true error of the tuned
+model in 94 percent (benchmarks/results/honest_error.md).
 """
 
 from __future__ import annotations
