@@ -147,7 +147,7 @@ def test_what_is_refused(options, error, words):
 
 
 def test_kernels_without_a_path_are_refused():
-    X, y = _data()
+    _, y = _data()
     K = -np.eye(len(y))
     with pytest.warns(exactcv.NotPSDWarning), pytest.raises(exactcv.UnsupportedError, match="path"):
         exactcv.error_path(K, y, kernel="precomputed")
@@ -177,7 +177,7 @@ def test_svccv_takes_every_c():
     model = exactcv.SVCCV(Cs="all", gamma=[0.1, 1.0]).fit(X, y)
     path = model.error_path_
     assert len(model.error_paths_) == 2 and model.gamma_ == path.gamma
-    assert model.C_ == path.best_C
+    assert path.best_C == model.C_
     least = min(one.error.min() for one in model.error_paths_)
     assert model.best_score_ == pytest.approx(1.0 - least, abs=1e-12)
     assert model.predict(X).shape == y.shape

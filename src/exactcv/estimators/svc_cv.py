@@ -70,8 +70,8 @@ from ..types import (
     Vector,
 )
 from .cv_table import cv_table
-from .nested_fit import nested_of
 from .every_c_fit import check_every_c, narrowed, wants_every_c
+from .nested_fit import nested_of
 from .settings import dense, grid_of, kernel_with, kernels_of, routed, rows_of
 from .sv_layout import layout, pair_decisions
 from .typed import TypedClassifier, offered_if
@@ -783,7 +783,7 @@ def fit_svc(
     sample_weight: Any = None,
     groups: Any = None,
     *,
-    keep: Keep = Keep(),  # noqa: B008  (frozen)
+    keep: Keep = Keep(),
     **params: Any,
 ) -> FloatArray | None:
     """``SVCCV.fit`` for callers that keep more than the model.
