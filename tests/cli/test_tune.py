@@ -344,3 +344,18 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
 )
 def test_wrong_usage_is_told_before_the_file_is_read(wrong: list[str]) -> None:
     assert cli.main(["tune", "no such file.csv", "--target", "y", *wrong]) == 2
+
+
+def test_every_c_takes_no_grid(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run("tune", table, "--target", "y", "--every-c", "--gamma", "0.1", "--out", out) == 0
+    found = json.loads((out / "run.json").read_text(encoding="utf-8"))["result"]
+    steps = read(out / "steps.csv")
+    least = min(int(step["n_errors"]) for step in steps)
+    best = [step for step in steps if int(step["n_errors"]) == least]
+    assert any(float(step["C_from"]) < found["C"] < float(step["C_to"]) for step in best)
+    assert found["n_errors"] == least
+    assert (out / "steps.png").stat().st_size > 0
+    assert "--every-c" in (out / "report.html").read_text(encoding="utf-8")
+    for more in (("--Cs", "1"), ("--nested", "3"), ("--approx", "rff")):
+        assert run("tune", table, "--target", "y", "--every-c", *more) != 0

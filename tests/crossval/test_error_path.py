@@ -147,7 +147,7 @@ def test_what_is_refused(options, error, words):
 
 
 def test_kernels_without_a_path_are_refused():
-    X, y = _data()
+    _, y = _data()
     K = -np.eye(len(y))
     with pytest.warns(exactcv.NotPSDWarning), pytest.raises(exactcv.UnsupportedError, match="path"):
         exactcv.error_path(K, y, kernel="precomputed")

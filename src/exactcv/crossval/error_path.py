@@ -230,9 +230,7 @@ def _count(X: Any) -> int:
     return int(shape[0]) if shape else len(X)
 
 
-def _weights(
-    sample_weight: Any, class_weight: Any, codes: IntArray, classes: Any
-) -> FloatArray:
+def _weights(sample_weight: Any, class_weight: Any, codes: IntArray, classes: Any) -> FloatArray:
     weight = inputs.read_sample_weight(sample_weight, len(codes))
     counts = np.bincount(codes, weights=weight, minlength=len(classes))
     factors = inputs.class_factors(class_weight, counts, classes)

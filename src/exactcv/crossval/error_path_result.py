@@ -46,7 +46,7 @@ class ErrorPath:
         All intervals of C at which the error is least.
     n_tests : int
         (row, fold) pairs that are tested: n in leave-one-out.
-    changed_C, changed_row, changed_wrong : (E,)
+    changed_at, changed_row, changed_wrong : (E,)
         Every change of a single left-out label: at which C, of which row, and whether it is wrong
         from there on.  Where one row becomes right as another becomes wrong, the number stays.
     classes : ndarray
@@ -63,7 +63,7 @@ class ErrorPath:
     n_errors: IntArray
     error: FloatArray
     n_tests: int
-    changed_C: FloatArray
+    changed_at: FloatArray
     changed_row: IntArray
     changed_wrong: NDArray[np.bool_]
     classes: NDArray[Any]
@@ -107,7 +107,9 @@ class ErrorPath:
         Cs = np.asarray(C, dtype=float)
         low, high = self.C_range
         if not ((Cs >= low) & (Cs <= high)).all():
-            raise InputError(f"C must lie in the range of this path, {low:g} to {high:g}; got {C!r}")
+            raise InputError(
+                f"C must lie in the range of this path, {low:g} to {high:g}; got {C!r}"
+            )
         found = self.n_errors[np.searchsorted(self.breakpoints, Cs, side="right")]
         return int(found) if Cs.ndim == 0 else found
 
@@ -234,7 +236,7 @@ def path_of(
         n_errors=np.array(counts),
         error=np.array(sums) / weight.sum(),
         n_tests=len(wrong),
-        changed_C=errors.Cs,
+        changed_at=errors.Cs,
         changed_row=rows[errors.tests],
         changed_wrong=marks,
         certificate=_certificate(errors, steps, tol, convex),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from threading import Lock
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..engine.bounds import Span
 from ..engine.every_c import Changes, TrainingSet
 from ..engine.every_c_loo import EveryRow, first_of_twins, starting_points
 from ..engine.merged import Merged
-from ..engine.path import Tracker, full_path
+from ..engine.path import Point, Tracker, full_path
 from ..problem.problem import Problem
 from ..runtime.threads import Workers
 from ..tolerances import TIE
@@ -85,7 +86,10 @@ def errors_at_every_c(task: ManyClasses, low: float, high: float, workers: Worke
     covered = _Covered()
     workers.watch.follow(covered)
     stats = {"points": 0, "folds_solved": 0}
-    pairs = [_Pair(task, first, second, low, high, workers, covered, stats) for first, second in task.pairs]
+    pairs = [
+        _Pair(task, first, second, low, high, workers, covered, stats)
+        for first, second in task.pairs
+    ]
     jobs = [job for pair in pairs for job in pair.jobs]
     workers.map(lambda job: job(), jobs)
     votes = [pair.votes() for pair in pairs]
@@ -175,11 +179,11 @@ class _Pair:
         tracker = Tracker(self.merged.problem, self.cancel, self.task.plan.tol)
         points = workers.run(lambda: full_path(self.merged.problem, Cs, tracker))
         self.covered.total += length * len(alone)
-        jobs = []
+        jobs: list[Callable[[], None]] = []
         for begin in range(0, len(Cs) - 1, STRETCHES):
             mine = points[begin : begin + STRETCHES + 1]
 
-            def job(mine: list = mine, begin: int = begin) -> None:
+            def job(mine: list[Point] = mine, begin: int = begin) -> None:
                 every = EveryRow(
                     self.problem, self.merged, rows[alone], tests, own_at[alone], span,
                     self.cancel, self.task.plan.tol, self.covered.add,
@@ -270,4 +274,4 @@ def _together(Cs: FloatArray) -> list[slice]:
         return []
     cuts = np.flatnonzero(np.diff(Cs) > ONE * Cs[1:]) + 1
     edges = [0, *cuts.tolist(), len(Cs)]
-    return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(edges)]

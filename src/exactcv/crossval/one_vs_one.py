@@ -338,9 +338,7 @@ def _alone(task: ManyClasses, inside: BoolArray) -> BoolArray:
     return inside & some & (sizes[task.codes] == 1)
 
 
-def _everywhere(
-    task: ManyClasses, ledger: Ledger, part: Part, guests: Guests | None
-) -> FloatArray:
+def _everywhere(task: ManyClasses, ledger: Ledger, part: Part, guests: Guests | None) -> FloatArray:
     """Left-out values of the pair along all T tests (NaN where only the label is known)."""
     own, pair_rows = part.own, task.folds.pair_rows
     values = np.full((len(task.grid), len(own)), np.nan)

@@ -10,7 +10,7 @@ point, with the duality gap (``judge/piecewise_linear.py``, rows turned by y, p 
 a sum of products of two functions that are linear in t, or convex pieces of such.  At both ends
 every product is zero, and so
 
-    g(t) <= t (1 - t) k,      k = sum_i  p_i0 v_i1^- + p_i1 v_i0^- + a_i0 v_i1^+ + a_i1 v_i0^+.   (1)
+    g(t) <= t (1 - t) k,      k = sum_i  p_i0 v_i1^- + p_i1 v_i0^- + a_i0 v_i1^+ + a_i1 v_i0^+.  (1)
 
 Only rows whose state is not the same at both ends contribute.  With a step d in C there are about
 d of them, and each product is of size d^2: halving the step makes k eight times smaller.
@@ -25,13 +25,13 @@ convexity demands of a primal and a dual point that are q sqrt(s) apart, 1/4 q^2
 So q (u_j - e) - 1/4 q^2 s <= g, and the label is that of u_j if for r, the most that the boxes
 allow,
 
-    (u_j - e)^2 > s g        and        r (u_j - e) > 2 g.                                        (2)
+    (u_j - e)^2 > s g        and        r (u_j - e) > 2 g.                                       (2)
 
 *For all t at once.*  u_j is linear between u0 and u1 of one sign, so that u_j^2 >= 4 t (1 - t) u0
 u1; the room of a row in its box is linear too, and at least t (1 - t) (sqrt(room at C0) + sqrt(room
 at C1))^2 =: t (1 - t) rho_i.  With (1), and shares in proportion to rho_i, (2) follows from
 
-    4 (1 - 1/8)^2 u0 u1 > s k        and        (1 - 1/8) min(u0, u1) sum_i rho_i > 2 k,          (3)
+    4 (1 - 1/8)^2 u0 u1 > s k        and        (1 - 1/8) min(u0, u1) sum_i rho_i > 2 k,         (3)
 
 if only rows take part that are free at one end at least and off their knots by no more than an
 eighth of min(u0, u1).  The share may go to all of them, with s at most the largest squared distance

@@ -147,7 +147,8 @@ class EveryRow:
             self._between(middle, last.part(todo), which[todo], depth + 1)
             return
         for k in todo:
-            self._alone(int(which[k]), a.part([k], [k]), b.part([k], [k]))
+            one = slice(k, k + 1)
+            self._alone(int(which[k]), a.part(one, one), b.part(one, one))
             self._covered(length)
 
     def _alone(self, fold: int, first: Ends, last: Ends) -> None:
@@ -171,19 +172,21 @@ class EveryRow:
         C, n = point.C, self.problem.n
         grid = Grid(np.array([C]), np.array([0.5 / (n * C)]), scale_with_fold=False)
         task = Task(self.problem, self._folds.part(which), grid, True, self._tol)
-        coef = np.empty((len(which), n))
+        found = np.empty((len(which), n))
 
-        def seen(_: Ledger, folds: IntArray, found: FloatArray) -> None:
-            coef[folds] = found
+        def seen(ledger: Ledger, folds: IntArray, coef: FloatArray) -> None:
+            found[folds] = coef
 
         ledger = Ledger(task, seen)
         point = self._enter(ledger, point)
-        coef[:] = ledger.coef[0]
-        LeaveOneOut(task, ledger, self.span, self._cancel, self.merged).at(np.zeros(1, int), [point])
+        found[:] = ledger.coef[0]
+        LeaveOneOut(task, ledger, self.span, self._cancel, self.merged).at(
+            np.zeros(1, int), [point]
+        )
         own = self.rows[which]
-        coef[np.arange(len(which)), own] = 0.0
-        h = self._products(ledger, coef)
-        b = self._judge.intercepts(h, coef, np.full(len(which), C), own)
+        found[np.arange(len(which)), own] = 0.0
+        h = self._products(ledger, found)
+        b = self._judge.intercepts(h, found, np.full(len(which), C), own)
         h += b[:, None]
         for f in range(len(which)):
             figures = float(ledger.kkt[0, f]), float(ledger.gap[0, f])
@@ -192,7 +195,7 @@ class EveryRow:
         self.counts["folds_solved"] += len(which)
         self.counts["points"] += 1
         values = h[np.arange(len(which)), own] - self.tests.threshold[which]
-        return _Here(point, Ends(C, coef, h, b, values))
+        return _Here(point, Ends(C, found, h, b, values))
 
     def _enter(self, ledger: Ledger, point: Point) -> Point:
         """The full-data solution, solved again where it misses the mark."""
@@ -217,4 +220,3 @@ class EveryRow:
         if 2 * len(touched) > self.problem.n:
             return np.asarray(coef @ self.problem.K)
         return np.asarray(by[:, touched] @ self.problem.K[touched] + ledger.h[0])
-

@@ -94,18 +94,14 @@ def piece_around(
             b_slope = -float(h_slope[free].mean())
         by = y * (h_slope + b_slope)
         moves = (y * slope)[free]
-        room = np.concatenate(
-            [-beyond[top], beyond[bottom], size[free], (C * weight - size)[free]]
-        )
+        room = np.concatenate([-beyond[top], beyond[bottom], size[free], (C * weight - size)[free]])
         growth = np.concatenate([-by[top], by[bottom], moves, weight[free] - moves])
     back, ahead = _reach(np.maximum(room, 0.0), growth)
     low = max(C - back, 0.0)
     return Piece(C, low, C + ahead, coef, h, b, slope, h_slope, b_slope)
 
 
-def _follow(
-    problem: Problem, factor: Factor, members: NDArray[np.intp], slope: FloatArray
-) -> bool:
+def _follow(problem: Problem, factor: Factor, members: NDArray[np.intp], slope: FloatArray) -> bool:
     """Fill in the slopes of free rows; False if they depend on each other.
 
     The factor is of K_MM + top, with an intercept, and a small ridge: that shifts b' only, and what

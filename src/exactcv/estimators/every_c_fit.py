@@ -62,9 +62,16 @@ def narrowed(
                 )
                 paths.append(
                     follow_path(
-                        task, low, high, workers, start, tuning.classes, kernel, keep,
+                        task,
+                        low,
+                        high,
+                        workers,
+                        start,
+                        tuning.classes,
+                        kernel,
+                        keep,
                         tuning.sample_weight,
-                    )  # fmt: skip
+                    )
                 )
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted before every C was looked at") from stop

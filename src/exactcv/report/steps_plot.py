@@ -50,7 +50,7 @@ class StepsDisplay(Display):
         """Draw it; ``options`` go to ``Axes.step``."""
         axes = self._place(ax)
         heights = np.append(self.counts, self.counts[-1])
-        options = {"where": "post", "label": "every C", "linewidth": 1.0} | options
+        options = {"where": "post", "label": "every C", "linewidth": 1.0, **options}
         self.steps_ = axes.step(self.edges, heights, **options)[0]
         least = int(self.counts.min())
         for k, (low, high) in enumerate(self.best):

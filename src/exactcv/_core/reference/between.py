@@ -47,9 +47,8 @@ def between(
     able = inside[0] | inside[1]
     able &= np.maximum(np.abs(x[0]), np.abs(x[1])) <= OFF_KNOT * least
     rising = side * y[used] > 0
-    room, other = (
-        sum(np.sqrt(np.where(way, p[k], a[k])) for k in (0, 1)) ** 2 for way in (rising, ~rising)
-    )
+    roots = [[np.sqrt(np.where(way, p[k], a[k])) for k in (0, 1)] for way in (rising, ~rising)]
+    room, other = ((first + second) ** 2 for first, second in roots)
     strength = (1.0 - OFF_KNOT) * least
     if strength * room[able].sum() <= 2.0 * bend:
         return False, same
