@@ -38,7 +38,10 @@ SEARCHED = ("heart", "pima", "german", "splice", "a1a", "digits")
 SCORED = ("digits",)
 GAMMAS = np.logspace(-1, 1, 6)  # divided by the number of features
 # The work, the sets it is done on, and how many times faster ours is to be.
-WORKS: dict[str, tuple[tuple[str, ...], float]] = {"search": (SEARCHED, 8.0), "score": (SCORED, 1.0)}
+WORKS: dict[str, tuple[tuple[str, ...], float]] = {
+    "search": (SEARCHED, 8.0),
+    "score": (SCORED, 1.0),
+}
 
 
 def search(side: str, X: np.ndarray, y: np.ndarray) -> float:

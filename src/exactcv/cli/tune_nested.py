@@ -65,7 +65,9 @@ def shown_with(model: SVCCV | SVRCV | QuantileSVRCV, nested: Nested | None) -> O
     return it if nested is None else replace(it, nested=nested.after_tuning())
 
 
-def tell(model: SVCCV | SVRCV | QuantileSVRCV, say: Say, nested: Nested | None, more: str | None = None) -> None:
+def tell(
+    model: SVCCV | SVRCV | QuantileSVRCV, say: Say, nested: Nested | None, more: str | None = None
+) -> None:
     """Curve, summary, nested cross-validation and the text for a paper, on the screen."""
     say("\n" + report.curve_table(model) + "\n\n" + report.summary(model))
     if more is not None:
