@@ -1,4 +1,10 @@
-"""The leave-one-out error at every C, beside a grid and what it missed.
+"""
+Every C: what a grid misses
+===========================
+
+The leave-one-out error at every C, beside a grid and what it missed.
+
+.. code-block:: sh
 
     python examples/every_c.py [FILE]
 

@@ -32,7 +32,7 @@ class Sites:
 
     def total(self, box: FloatArray) -> FloatArray:
         """Boxes of the sites."""
-        return np.bincount(self.of, weights=box, minlength=len(self.first))
+        return np.asarray(np.bincount(self.of, weights=box, minlength=len(self.first)), dtype=float)
 
     def spread(self, coef: FloatArray, box: FloatArray) -> FloatArray:
         """Coefficients of the rows: each has its share of the site's, by its box."""
