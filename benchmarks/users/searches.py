@@ -4,8 +4,8 @@
 
 ``search``: ``GridSearchCV`` over 11 C x 6 gammas, 5 folds, two jobs; exactcv's on ``SVC`` against
 scikit-learn's on its own ``SVC`` and on that of scikit-learn-intelex.  ``score``:
-``cross_val_score(SVC(), ...)``, one C, on ten classes.  Each side runs in a process of its own, with
-its imports and a small fit done before the clock starts; wall seconds, and CPU seconds of all
+``cross_val_score(SVC(), ...)``, one C, on ten classes.  Each side runs in a process of its own,
+with its imports and a small fit done before the clock starts; wall seconds, and CPU seconds of all
 processes beside them.  The best score of each side shows that they did the same work.
 """
 
@@ -38,7 +38,10 @@ SEARCHED = ("heart", "pima", "german", "splice", "a1a", "digits")
 SCORED = ("digits",)
 GAMMAS = np.logspace(-1, 1, 6)  # divided by the number of features
 # The work, the sets it is done on, and how many times faster ours is to be.
-WORKS: dict[str, tuple[tuple[str, ...], float]] = {"search": (SEARCHED, 8.0), "score": (SCORED, 1.0)}
+WORKS: dict[str, tuple[tuple[str, ...], float]] = {
+    "search": (SEARCHED, 8.0),
+    "score": (SCORED, 1.0),
+}
 
 
 def search(side: str, X: np.ndarray, y: np.ndarray) -> float:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from ..judge import ledger as entries
-from ..judge.claims import PROBES, Claims
+from ..judge.claims import Claims
 from ..judge.ledger import Ledger
 from ..problem.problem import Task
 from ..types import FloatArray, IntArray
@@ -32,9 +32,6 @@ __all__ = ["BLOCK", "FoldSolver", "Leaves", "Place", "blocks"]
 BLOCK = 256
 # Folds whose claims are checked together: more are cheaper, but all are void if one is wrong.
 CHECKED = 1024
-# What the table may be wrong by is found by products with K of this many random vectors: fewer
-# folds are judged one by one.
-WORTH_PROBING = 2 * PROBES
 # So many folds that are far from the solution at hand are worth another one, so often.
 MANY, OTHER_STARTS = 8, 2
 
@@ -87,6 +84,11 @@ def blocks(count: int, size: int) -> Iterator[IntArray]:
         yield np.arange(first, min(first + size, count))
 
 
+def pick(rows: FloatArray, which: NDArray[np.bool_]) -> FloatArray:
+    """Some of the rows; no copy if it is all of them."""
+    return rows if which.all() else rows[which]
+
+
 class FoldSolver:
     """Solves folds from tables; parameters as in `LeaveOneOut`."""
 
@@ -122,20 +124,17 @@ class FoldSolver:
     def _in_blocks(self, place: Place, table: Table, leaves: Leaves) -> Leaves:
         """Settle what can be settled in rounds; returns what can not."""
         far = []
-        proving = not self.judge_all and len(leaves) >= WORTH_PROBING
         claiming = self.task.want_decision and table.covers(self.merged.first)
         for which in blocks(len(leaves), CHECKED):
             mine = leaves.part(which)
             failed = self._by_claims(place, table, mine) if claiming else None
-            far.append(self._by_products(place, table, mine, proving) if failed is None else failed)
+            far.append(self._by_products(place, table, mine) if failed is None else failed)
         return leaves.part(np.concatenate(far) if far else slice(0))
 
-    def _by_products(
-        self, place: Place, table: Table, leaves: Leaves, proving: bool
-    ) -> NDArray[np.bool_]:
+    def _by_products(self, place: Place, table: Table, leaves: Leaves) -> NDArray[np.bool_]:
         """Settle folds, K c by products with K; returns which are left."""
         far = np.zeros(len(leaves), dtype=bool)
-        labels = proving and not self.task.want_decision and self.ledger.sound(place.l)
+        labels = not (self.task.want_decision or self.judge_all) and self.ledger.sound(place.l)
         for which in blocks(len(leaves), BLOCK):
             if labels:
                 sure, far[which] = self._prove(place.l, table, leaves.part(which))
@@ -148,7 +147,7 @@ class FoldSolver:
 
     def _by_claims(self, place: Place, table: Table, leaves: Leaves) -> NDArray[np.bool_] | None:
         """The same with the u that the table gives; None if those turn out to be no good."""
-        claims = self.ledger.claims()
+        claims = self.ledger.claims(place.l)
         if claims is None:
             return None
         far = np.zeros(len(leaves), dtype=bool)
@@ -157,8 +156,9 @@ class FoldSolver:
             mine = leaves.part(which)
             coef, u, found = table.solutions_and_values(mine.sites, mine.taken, self.cancel)
             far[which] = found.failed
-            mine, coef = mine.part(~found.failed), coef[~found.failed]
-            apart, h = self.apart(coef, mine), u[~found.failed][:, first]
+            good = ~found.failed
+            mine, coef, u = mine.part(good), pick(coef, good), pick(u, good)
+            apart, h = self.apart(coef, mine), np.take(u, first, axis=1) if self.merged.any else u
             h += (apart @ K[0] - h[:, 0])[:, None]  # without the intercept
             met = self._enter(place, mine, coef, apart, (claims, h))
             # What misses the mark with the allowance may meet it without.
@@ -220,9 +220,9 @@ class FoldSolver:
                 met[which] = self.ledger.solved_at(
                     np.array(ls),
                     leaves.folds[which],
-                    apart[which],
+                    pick(apart, which),
                     within=tolerances.POLISH * self.task.tol,
-                    claimed=None if claimed is None else (claimed[0], claimed[1][which]),
+                    claimed=None if claimed is None else (claimed[0], pick(claimed[1], which)),
                 )
         return met
 
