@@ -74,7 +74,7 @@ def test_claims_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     task = make_task(many_free(), [1.0])
     rng, K = np.random.default_rng(0), task.problem.K
     for where in range(0, 300, 37):
-        claims = Ledger(task).claims()
+        claims = Ledger(task).claims(0)
         assert claims is not None
         coef = rng.normal(size=(300, len(K)))
         h = coef @ K
@@ -82,6 +82,25 @@ def test_claims_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
         for part in (slice(0, 100), slice(100, 300)):
             claims.add(coef[part], h[part])
         assert not claims.hold()
+
+
+def test_what_all_folds_have_in_common_drowns_no_error() -> None:
+    """Equal rows of both classes stand at C and -C in every fold: sums of that round too much."""
+    task = make_task(many_free(), [1.0])
+    K, rng = task.problem.K.copy(), np.random.default_rng(0)
+    K[1], K[:, 1] = K[0], K[:, 0]
+    base = np.zeros(len(K))
+    base[:2] = 1e5, -1e5
+    moved = rng.normal(size=(1000, len(K)))
+    moved[:, :2] = 0.0
+    held = []
+    for near in ((base, base @ K), (np.zeros(len(K)), np.zeros(len(K)))):
+        given = Ledger(task).claims(0)
+        assert given is not None
+        claims = Claims(K, given.judge, given.allowed, near)
+        claims.add(moved + base, moved @ K + base @ K)
+        held.append(claims.hold())
+    assert held == [True, False]
 
 
 def test_what_holds_for_every_larger_C_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from ..judge import ledger as entries
-from ..judge.claims import PROBES, Claims
+from ..judge.claims import Claims
 from ..judge.ledger import Ledger
 from ..problem.problem import Task
 from ..types import FloatArray, IntArray
@@ -32,9 +32,6 @@ __all__ = ["BLOCK", "FoldSolver", "Leaves", "Place", "blocks"]
 BLOCK = 256
 # Folds whose claims are checked together: more are cheaper, but all are void if one is wrong.
 CHECKED = 1024
-# What the table may be wrong by is found by products with K of this many random vectors: fewer
-# folds are judged one by one.
-WORTH_PROBING = 2 * PROBES
 # So many folds that are far from the solution at hand are worth another one, so often; unless so
 # few rows are at a knot that events cost next to nothing.
 MANY, OTHER_STARTS = 8, 2
@@ -89,9 +86,9 @@ def blocks(count: int, size: int) -> Iterator[IntArray]:
         yield np.arange(first, min(first + size, count))
 
 
-def _those(solutions: FloatArray, which: NDArray[np.bool_]) -> FloatArray:
-    """Some of them; no copy of all."""
-    return solutions if which.all() else solutions[which]
+def pick(rows: FloatArray, which: NDArray[np.bool_]) -> FloatArray:
+    """Some of the rows; no copy if it is all of them."""
+    return rows if which.all() else rows[which]
 
 
 class FoldSolver:
@@ -130,20 +127,17 @@ class FoldSolver:
     def _in_blocks(self, place: Place, table: Table, leaves: Leaves) -> Leaves:
         """Settle what can be settled in rounds; returns what can not."""
         far = []
-        proving = not self.judge_all and len(leaves) >= WORTH_PROBING
         claiming = self.task.want_decision and table.covers(self.merged.first)
         for which in blocks(len(leaves), CHECKED):
             mine = leaves.part(which)
             failed = self._by_claims(place, table, mine) if claiming else None
-            far.append(self._by_products(place, table, mine, proving) if failed is None else failed)
+            far.append(self._by_products(place, table, mine) if failed is None else failed)
         return leaves.part(np.concatenate(far) if far else slice(0))
 
-    def _by_products(
-        self, place: Place, table: Table, leaves: Leaves, proving: bool
-    ) -> NDArray[np.bool_]:
+    def _by_products(self, place: Place, table: Table, leaves: Leaves) -> NDArray[np.bool_]:
         """Settle folds, K c by products with K; returns which are left."""
         far = np.zeros(len(leaves), dtype=bool)
-        labels = proving and not self.task.want_decision and self.ledger.sound(place.l)
+        labels = not (self.task.want_decision or self.judge_all) and self.ledger.sound(place.l)
         for which in blocks(len(leaves), BLOCK):
             if labels:
                 sure, far[which] = self._prove(place.l, table, leaves.part(which))
@@ -151,12 +145,12 @@ class FoldSolver:
             mine = leaves.part(which)
             coef, found = table.solutions(mine.sites, mine.taken, self.cancel)
             far[which] = found.failed
-            self._judge(place, mine.part(~found.failed), _those(coef, ~found.failed))
+            self._judge(place, mine.part(~found.failed), pick(coef, ~found.failed))
         return far
 
     def _by_claims(self, place: Place, table: Table, leaves: Leaves) -> NDArray[np.bool_] | None:
         """The same with the u that the table gives; None if those turn out to be no good."""
-        claims = self.ledger.claims()
+        claims = self.ledger.claims(place.l)
         if claims is None:
             return None
         far = np.zeros(len(leaves), dtype=bool)
@@ -165,8 +159,9 @@ class FoldSolver:
             mine = leaves.part(which)
             coef, u, found = table.solutions_and_values(mine.sites, mine.taken, self.cancel)
             far[which] = found.failed
-            mine, coef = mine.part(~found.failed), coef[~found.failed]
-            apart, h = self.apart(coef, mine), u[~found.failed][:, first]
+            good = ~found.failed
+            mine, coef, u = mine.part(good), pick(coef, good), pick(u, good)
+            apart, h = self.apart(coef, mine), np.take(u, first, axis=1) if self.merged.any else u
             h += (apart @ K[0] - h[:, 0])[:, None]  # without the intercept
             met = self._enter(place, mine, coef, apart, (claims, h))
             # What misses the mark with the allowance may meet it without.
@@ -206,7 +201,7 @@ class FoldSolver:
             return
         todo = np.zeros(len(leaves), dtype=bool) if failed is None else failed.copy()
         good = ~todo
-        mine, solved = leaves.part(good), _those(coef, good)
+        mine, solved = leaves.part(good), pick(coef, good)
         todo[good] = ~self._enter(place, mine, solved, self.apart(solved, mine))
         for r in np.flatnonzero(todo):
             self.resolve(place, leaves.part(slice(r, r + 1)), coef[r])
@@ -228,9 +223,9 @@ class FoldSolver:
                 met[which] = self.ledger.solved_at(
                     np.array(ls),
                     leaves.folds[which],
-                    _those(apart, which),
+                    pick(apart, which),
                     within=tolerances.POLISH * self.task.tol,
-                    claimed=None if claimed is None else (claimed[0], claimed[1][which]),
+                    claimed=None if claimed is None else (claimed[0], pick(claimed[1], which)),
                 )
         return met
 

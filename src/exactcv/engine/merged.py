@@ -97,7 +97,9 @@ class Merged:
         if not self.any:
             return coef
         share = self._share if weight is None else self._shares(weight)
-        return np.asarray(coef[..., self.first] * share)
+        out = np.take(coef, self.first, axis=-1)  # in the order of rows, unlike coef[..., first]
+        out *= share
+        return out
 
     @cached_property
     def _share(self) -> FloatArray:

@@ -327,7 +327,8 @@ class _Pace:
     @property
     def due(self) -> bool:
         """Are block steps worth a try?"""
-        return not self.going or ((self._reached or not self._to_the_end) and self._missing <= 0)
+        ready = self._reached or not self._to_the_end
+        return not self.going or (ready and self._missing <= 0)
 
     @property
     def _to_the_end(self) -> bool:

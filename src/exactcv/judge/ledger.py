@@ -201,11 +201,15 @@ class Ledger:
             self._seen(self, folds, coef)
         return out[0]
 
-    def claims(self) -> Claims | None:
-        """For values of K c that are claimed; None if this judge cannot make allowance for them."""
+    def claims(self, l: int) -> Claims | None:
+        """For values of K c that are claimed of solutions near the full data's at grid point l.
+
+        None if this judge cannot make allowance for them.
+        """
         judge = self._judge
         if isinstance(judge, PiecewiseLinearJudge) and judge.table is not None:
-            return Claims(self.task.problem.K, judge, CLAIMED * POLISH * self.task.tol)
+            allowed, near = CLAIMED * POLISH * self.task.tol, (self.coef[l], self.h[l])
+            return Claims(self.task.problem.K, judge, allowed, near)
         return None
 
     def unchanged(self, l: int, folds: IntArray) -> None:
