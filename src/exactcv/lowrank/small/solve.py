@@ -77,7 +77,7 @@ def _distinct(
     r = problem.margins(theta)
     steps = 0
     if tau is None or tau < ON_MARGIN:
-        free = np.flatnonzero(np.abs(r) < ON_MARGIN)
+        free = np.flatnonzero((np.abs(r) < ON_MARGIN) & (problem.box > 0))
         if len(free) <= m + 1 and theta.any():
             reply = exchange(problem, theta, free, AT_ONCE, cancel)
             if reply.solved:
