@@ -140,6 +140,8 @@ def _sample_size(task: FeatureTask, n: int) -> int:
             f"n_components={m} needs at least {readable(need)} of memory, but the limit is "
             f"{readable(task.budget)} (memory_limit, or half of what is free); use fewer components"
         )
+    if task.options.target_rows is not None:
+        return min(n, max(m, 2 * task.options.target(m)))
     if n <= ALL_ROWS and 4 * 8 * m * n <= task.budget:
         return n
     wanted = max(SAMPLE_ROWS, 2 * task.options.target(m))

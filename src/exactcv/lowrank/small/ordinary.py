@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ...engine.path import Point, Tracker
 from ...problem.losses import PiecewiseLinear
 from ...problem.problem import Problem
 from ...types import FloatArray
-from .reduced import HIGH, LOW, Reduced, StateArray
+from .reduced import HIGH, LOW, Reduced, Reply, StateArray, best_intercept
 
-__all__ = ["engine_states", "expanded"]
+__all__ = ["by_engine", "engine_states", "expanded"]
 
 
 def expanded(
@@ -55,3 +57,23 @@ def engine_states(problem: Problem, state: StateArray) -> StateArray:
     out = np.where(problem.y > 0, full, HIGH - full).astype(np.int8)
     out[problem.weight == 0] = -1
     return out
+
+
+def by_engine(problem: Reduced, theta: FloatArray, cancel: NDArray[np.int32]) -> Reply:
+    """By the active sets of ``engine/path.py``, from the sides on which theta has the rows."""
+    for factor in (10.0, 1e4):
+        ordinary, Z = expanded(problem, theta, factor)
+        state = engine_states(ordinary, np.where(problem.margins(theta) < 0, LOW, HIGH))
+        coef = ordinary.weight * np.where(state == np.where(ordinary.y > 0, 0, 2), ordinary.y, 0.0)
+        start = Point(1.0, state, coef, ordinary.K @ coef, float(theta[-1]))
+        tracker = Tracker(ordinary, cancel)
+        point = tracker.polish(tracker.move(start, 1.0))
+        n = len(problem.y)
+        stayed = bool((np.abs(point.coef[n:]) >= ordinary.weight[n:] * (1 - 1e-9)).all())
+        if stayed:
+            break
+    w = point.coef @ Z
+    b = best_intercept(problem, w) if problem.fit_intercept else 0.0
+    places_ = np.where(problem.y > 0, point.state[:n], HIGH - point.state[:n]).astype(np.int8)
+    solved = bool(stayed and np.isfinite(w).all())
+    return Reply(np.append(w, b), point.coef[:n], places_, solved, tracker.solves)

@@ -32,7 +32,8 @@ class Sites:
 
     def total(self, box: FloatArray) -> FloatArray:
         """Boxes of the sites."""
-        return np.asarray(np.bincount(self.of, weights=box, minlength=len(self.first)), dtype=float)
+        total = np.bincount(self.of, weights=box, minlength=len(self.first))
+        return np.asarray(total, dtype=np.float64)
 
     def spread(self, coef: FloatArray, box: FloatArray) -> FloatArray:
         """Coefficients of the rows: each has its share of the site's, by its box."""

@@ -86,11 +86,11 @@ def _minimise(problem: Reduced, at: Smoothed) -> None:
     """Newton steps for one tau, until no row comes or goes."""
     for _ in range(MOST_STEPS):
         at.steps += 1
-        inside = np.flatnonzero(np.abs(at.r) < at.tau)
+        inside = _inside(problem, at)
         if problem.fit_intercept and not len(inside):
             theta = np.append(at.theta[:-1], best_intercept(problem, at.theta[:-1]))
             at.theta, at.r = theta, problem.margins(theta)
-            inside = np.flatnonzero(np.abs(at.r) < at.tau)
+            inside = _inside(problem, at)
         changed = _step(problem, at, inside, held=False)
         if changed <= SETTLED * len(inside):
             break
@@ -103,13 +103,17 @@ def _step(problem: Reduced, at: Smoothed, inside: IntArray, held: bool) -> float
     length = 1.0 if held else _length(problem, at, direction, change)
     at.theta = at.theta + length * direction
     at.r += length * change
-    now = np.abs(at.r) < at.tau
-    at.inside = np.flatnonzero(now)
+    at.inside = _inside(problem, at)
     if length == 0.0:
         return 0.0
     if length < 1.0:
         return np.inf
-    return float(len(at.inside) + len(inside) - 2 * int(now[inside].sum()))
+    return float(len(np.setxor1d(at.inside, inside, assume_unique=True)))
+
+
+def _inside(problem: Reduced, at: Smoothed) -> IntArray:
+    """Rows of weight zero, which a fold leaves out, are never inside."""
+    return np.flatnonzero((np.abs(at.r) < at.tau) & (problem.box > 0))
 
 
 def _gradient(problem: Reduced, at: Smoothed, inside: IntArray) -> FloatArray:
@@ -133,8 +137,7 @@ def _solve(problem: Reduced, at: Smoothed, inside: IntArray, gradient: FloatArra
         return _solve_whole(problem, at, inside, gradient)
     Z, g = problem.Z[inside], gradient[:-1]
     K = Z @ Z.T
-    box = problem.box[inside]
-    K.flat[:: len(inside) + 1] += 2.0 * at.tau / np.maximum(box, np.finfo(float).tiny)
+    K.flat[:: len(inside) + 1] += 2.0 * at.tau / problem.box[inside]
     factor = _factor(K)
     p = cho_solve(factor, Z @ g, check_finite=False)
     if not problem.fit_intercept or not len(inside):

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ... import tolerances
 from ...types import FloatArray, IntArray
 from .exchange import Exchange, exchange
+from .ordinary import by_engine
 from .reduced import HIGH, LOW, Reduced, Reply, best_intercept
 from .sites import Sites, sites_of
 from .smoothing import LEAST_TAU, sharpen, smoothed
@@ -34,6 +35,9 @@ ON_MARGIN, AT_ONCE, STEPS = 1e-7, 20, 20
 # for each dimension.
 SHARE, PER_DIMENSION = 0.4, 6
 ATTEMPTS = 12
+# Where far more rows than dimensions are on the margin at once (w = 0), exchange steps may never
+# end: the last resort is the engine, on the kernel matrix of the rows, if they are no more than so.
+MOST_ROWS = 6000
 # Exchange steps begin when the guess has so many rows in a wrong place, or a few percent.
 SURPRISES = 4
 
@@ -77,7 +81,7 @@ def _distinct(
     r = problem.margins(theta)
     steps = 0
     if tau is None or tau < ON_MARGIN:
-        free = np.flatnonzero(np.abs(r) < ON_MARGIN)
+        free = np.flatnonzero((np.abs(r) < ON_MARGIN) & (problem.box > 0))
         if len(free) <= m + 1 and theta.any():
             reply = exchange(problem, theta, free, AT_ONCE, cancel)
             if reply.solved:
@@ -86,7 +90,10 @@ def _distinct(
     tau = _first_tau(r, m) if tau is None else max(tau, 1e-6)
     near = smoothed(problem, theta, tau, max(PER_DIMENSION * m, 200))
     reply = _nearest(problem, near.theta, near.tau, cancel)
-    return replace(reply, steps=reply.steps + steps + near.steps)
+    steps += near.steps
+    if not reply.solved and len(problem.y) <= MOST_ROWS:
+        steps, reply = steps + reply.steps, by_engine(problem, theta, cancel)
+    return replace(reply, steps=reply.steps + steps)
 
 
 def _first_tau(r: FloatArray, m: int) -> float:
