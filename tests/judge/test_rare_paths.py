@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from _problems import FloatArray, mixture
+from _oracle import make_task, run
+from _problems import FloatArray, Small, mixture, rbf
 
 from exactcv._core.reference import residuals as reference
-from exactcv.judge.certificate import Judge, PiecewiseLinearJudge, judge_for
+from exactcv.judge.certificate import Certificate, Judge, PiecewiseLinearJudge, judge_for
 from exactcv.judge.features import figures, tally
 from exactcv.judge.intercept import doubt
+from exactcv.judge.ledger import SOLVED, Ledger
 from exactcv.problem.differentiable import SquaredLoss, logistic, squared_hinge
 from exactcv.problem.losses import PiecewiseLinear, epsilon_insensitive, hinge, pinball
 from exactcv.problem.problem import Problem
@@ -76,9 +78,7 @@ def smooth_judges() -> dict[str, tuple[Judge, FloatArray]]:
         "logistic": Problem(small.K, y, ones, logistic(y)),
         "squared hinge": Problem(small.K, y, ones, squared_hinge(y)),
         "ridge": Problem(small.K, y, ones, squared_hinge(y), penalty="ridge"),
-        "ridge, linear": Problem(
-            X @ X.T, y, ones, squared_hinge(y), penalty="ridge", features=X
-        ),
+        "ridge, linear": Problem(X @ X.T, y, ones, squared_hinge(y), penalty="ridge", features=X),
     }
     return {name: (judge_for(problem), problem.K) for name, problem in problems.items()}
 
@@ -127,12 +127,103 @@ def test_features_with_numbers_that_are_not_finite(where: str, bad: float) -> No
 def test_without_an_intercept_the_smooth_judge_picks_none() -> None:
     """And one that is there all the same is a violation."""
     small = mixture(12, 3)
-    problem = Problem(
-        small.K, small.y, np.ones(12), squared_hinge(small.y), False, penalty="ridge"
-    )
+    problem = Problem(small.K, small.y, np.ones(12), squared_hinge(small.y), False, penalty="ridge")
     judge, coef = judge_for(problem), np.full((1, 12), 0.1)
     h = coef @ small.K
     assert judge.intercepts(h, coef, np.ones(1)).tolist() == [0.0]
     flat = judge.figures(h, coef, np.zeros(1), np.ones(1))
     moved = judge.figures(h, coef, np.array([1e-3]), np.ones(1))
     assert moved[0, 0] != flat[0, 0]
+
+
+# ---- smooth losses ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["squared", "logistic", "squared hinge"])
+@pytest.mark.parametrize("own", [-1, 5])
+def test_the_intercept_of_a_smooth_loss_is_its_minimiser(name: str, own: int) -> None:
+    """The slope of sum C_i L_i(h_i + b) is zero there, without the row that is left out."""
+    small, h = mixture(12, 3), 3.0 * np.random.default_rng(2).normal(size=(1, 12))
+    weight = np.linspace(0.5, 2.0, 12)
+    make = {"squared": SquaredLoss, "logistic": logistic, "squared hinge": squared_hinge}[name]
+    loss = make(small.y)
+    for fit_intercept in (True, False):
+        judge = judge_for(Problem(small.K, small.y, weight, loss, fit_intercept))
+        b = judge.intercepts(h, np.zeros((1, 12)), np.ones(1), np.array([own]))
+        if not fit_intercept:
+            assert b.tolist() == [0.0]
+            continue
+        used = np.where(np.arange(12) == own, 0.0, weight)
+        assert abs(used @ loss.slope(h[0] + b[0])) <= 1e-12 * used.sum()
+
+
+@pytest.mark.parametrize("loss", [SquaredLoss, logistic, squared_hinge])
+def test_a_coefficient_of_a_row_that_takes_no_part_is_seen(loss: Any) -> None:
+    """What the full data's solution owes to a row is what its fold is charged with."""
+    small = mixture(12, 3)
+    judge = judge_for(Problem(small.K, small.y, np.full(12, 2.0), loss(small.y)))
+    rows, coef = np.array([1, 4]), np.array([0.0, -1e-3])
+    for C in (0.1, 10.0):
+        # K_ii = 1: tau_i is 1, or 1 / C_i where C is small.
+        expected = np.abs(coef) * max(1.0, 1.0 / (2.0 * C))
+        assert judge.astray(coef, rows, C) == pytest.approx(expected, rel=1e-12)
+
+
+# ---- the certificate and the ledger -------------------------------------------------------------
+
+
+def test_stationary_points_of_an_indefinite_kernel_are_called_that() -> None:
+    certificate = Certificate(np.array([1e-12]), np.array([1e-11]), False, [], 1e-8, convex=False)
+    assert str(certificate).startswith("NOT exact: stationary points only")
+    assert not certificate.short.any()
+
+
+def with_twins() -> Any:
+    """Row 11 is like row 3; row 10 has the same features but the other label."""
+    rng = np.random.default_rng(4)
+    place, y = np.append(np.arange(10), [3, 3]), np.where(np.arange(12) % 2 == 0, 1.0, -1.0)
+    K = np.ascontiguousarray(rbf(rng.normal(size=(10, 3)))[np.ix_(place, place)])
+    return make_task(Small(K, y, np.ones(12)), [0.5, 5.0])
+
+
+def test_folds_are_alike_only_if_their_rows_are() -> None:
+    task = with_twins()
+    found = run(task, "refit").ledger
+    ledger = Ledger(task)
+    assert [len(folds) for folds in ledger.twins] == [0, 0]
+    for l in range(2):
+        ledger.full(l, found.coef[l])
+    assert ledger.fraction() == 0.0
+    third = found.coef[0].copy()
+    third[[3, 11]] = third[11], 0.0
+    ledger.solved(0, [3], third[None])
+    assert ledger.how[0, 3] == SOLVED and ledger.fraction() == 1 / 24
+    ledger.alike(0, np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp))
+    with pytest.raises(ValueError, match="row 10 is not like row 3"):
+        ledger.alike(0, np.array([10]), np.array([3]))
+    assert not ledger.how[0, [10, 11]].any()
+    ledger.alike(0, np.array([11]), np.array([3]))
+    assert ledger.decision[0, 11] == ledger.decision[0, 3] and ledger.how[0, 11] == SOLVED
+    assert [folds.tolist() for folds in ledger.twins] == [[11], [3]]
+
+
+def test_what_is_complete_can_be_taken_apart() -> None:
+    """All folds at a grid point, or a fold at all of them, whichever is more."""
+    task = with_twins()
+    whole = run(task, "refit").ledger
+    points, folds = whole.complete()
+    assert points.tolist() == [0, 1] and folds.tolist() == list(range(12))
+    whole.how[1, 4:] = 0  # four folds at both points, and all of the first
+    points, folds = whole.complete()
+    assert points.tolist() == [0] and len(folds) == 12
+    whole.how[0, 11] = 0
+    points, folds = whole.complete()
+    assert points.tolist() == [0, 1] and folds.tolist() == [0, 1, 2, 3]
+    part = whole.part(points, np.array([1, 3]))
+    assert np.array_equal(part.decision, whole.decision[:, [1, 3]])
+    assert np.array_equal(part.kkt, whole.kkt[:, [1, 3, 12]])
+    assert part.certificate().exact and part.counts()["solved"] == 4
+    whole.kkt[1, -1] = 1.0  # the full data's own solution fails there: nothing of it counts
+    whole.how[:] = SOLVED
+    points, folds = whole.complete()
+    assert points.tolist() == [0] and len(folds) == 12

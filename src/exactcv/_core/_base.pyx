@@ -50,7 +50,7 @@ cdef class Base:
         A row has passed its knot when it is so far behind it.
     held : int
         So many columns of other rows are kept at most, or as many as fit if 0; more than the rows
-        that change their place at a time.
+        that may change their place at a time (``_leave_out.MOST_CHANGED``).
     """
 
     def __init__(self, K, rows, table, border, tail, u, c, state, knots, levels, bint intercept,
