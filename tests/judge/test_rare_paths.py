@@ -1,4 +1,4 @@
-"""What judges are rarely shown: nothing to train on, boxes that decide nothing, no numbers at all."""
+"""What judges are rarely shown: nothing to train on, boxes that decide nothing, no numbers."""
 
 from __future__ import annotations
 
