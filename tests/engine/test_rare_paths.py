@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from _oracle import Start, make_task
-from _problems import FloatArray, mixture
+from _problems import FloatArray, floor, mixture
 
 from exactcv._core import _smo
 from exactcv._core._active_set import ActiveSet, Status
@@ -105,6 +105,24 @@ def test_steps_are_as_many_as_allowed(monotone: bool) -> None:
     b, status, done = solver.solve(10.0, state, c, h, 0.0, monotone=True)
     assert status == Status.CONVERGED and done > 3
     assert max(residuals(small.K, hinge(small.y), np.full(60, 10.0), c, b)) <= 1e-9
+
+
+@pytest.mark.parametrize("crowd", [np.inf, 0])
+@pytest.mark.parametrize("seed", range(4))
+def test_repeated_rows_cost_an_updated_factor_its_digits(seed: int, crowd: float) -> None:
+    """It is dropped then, and made afresh: the solution is as good as any."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(240, 5))[rng.integers(120, size=240)]
+    y, C = np.where(rng.random(240) < 0.5, 1.0, -1.0), 5e3
+    K = np.exp(-0.1 * np.square(X[:, None] - X).sum(axis=2))
+    solver = active_set(K, y, False)
+    state, c, h = np.ones(240, dtype=np.int8), np.zeros(240), np.zeros(240)
+    _, status, _ = solver.solve(C, state, c, h, 0.0, monotone=True, crowd=crowd)
+    assert status == Status.CONVERGED
+    box = np.full(240, C)
+    kkt, gap = residuals(K, hinge(y), box, c, 0.0, fit_intercept=False)
+    limit = max(1e-9, floor(K, c))
+    assert kkt <= limit and gap <= limit
 
 
 # ---- stopped, empty, not a number ---------------------------------------------------------------
