@@ -47,8 +47,12 @@ CROSSINGS = ("forbid-by-sorting", "allow")
 class QuantileSVRCV(KernelRegressor):
     """Kernel quantile regression, each quantile tuned by exact cross-validation.
 
-    For each quantile tau minimises 1/2 ||f||^2 + C sum_i w_i rho(y_i - f(x_i) - b) with
-    rho(r) = max(tau r, (tau - 1) r), for every C and gamma of the grid, on all rows and without
+    For each quantile :math:`\\tau` minimises
+
+    .. math:: \\tfrac12 \\lVert f \\rVert^2 + C \\sum_i w_i \\rho_\\tau(y_i - f(x_i) - b),
+        \\qquad \\rho_\\tau(r) = \\max(\\tau r, (\\tau - 1) r),
+
+    for every C and gamma of the grid, on all rows and without
     every fold, and keeps the point with the least left-out loss.  Every quantile has its own.
 
     Parameters
