@@ -138,7 +138,7 @@ cdef class ActiveSet:
         cdef double[::1] h_block = self.spare[1]
         self._copy(state, c, h, self.spare_state, c_block, h_block)
         status = self._block(C, self.spare_state, c_block, h_block, &b_block, tol, residual, crowd,
-                             &done)
+                             min(max_iter, MOST_BLOCK_STEPS), &done)
         if status == CONVERGED:
             self._copy(self.spare_state, c_block, h_block, state, c, h)
             return b_block, status, done
@@ -155,7 +155,8 @@ cdef class ActiveSet:
         memcpy(&h_to[0], &h[0], self.n * sizeof(double))
 
     cdef int _block(self, double C, signed char[::1] state, double[::1] c, double[::1] h,
-                    double* b, double tol, double residual, double crowd, int* done):
+                    double* b, double tol, double residual, double crowd, int max_iter,
+                    int* done):
         """Block principal pivoting; STALLED when the violators no longer become fewer."""
         cdef int patience = PATIENCE
         cdef int corrections = 0
@@ -164,7 +165,7 @@ cdef class ActiveSet:
         cdef bint wild
         with nogil:
             self._place(C, state, c, h)
-        while done[0] < MOST_BLOCK_STEPS:
+        while done[0] < max_iter:
             done[0] += 1
             size = self._collect(state)
             if self._prepare(size, False) != 0:

@@ -21,4 +21,5 @@ class Base:
         levels: FloatArray,
         intercept: bool,
         tol: float,
+        held: int = 0,
     ) -> None: ...

@@ -48,10 +48,13 @@ cdef class Base:
     intercept : bool
     tol : float
         A row has passed its knot when it is so far behind it.
+    held : int
+        So many columns of other rows are kept at most, or as many as fit if 0; more than the rows
+        that may change their place at a time (``_leave_out.MOST_CHANGED``).
     """
 
     def __init__(self, K, rows, table, border, tail, u, c, state, knots, levels, bint intercept,
-                 double tol):
+                 double tol, Py_ssize_t held=0):
         self.K, self.rows = K, rows
         self.table, self.border, self.tail = table, border, tail
         self.u, self.c, self.state = u, c, state
@@ -59,7 +62,8 @@ cdef class Base:
         self.intercept, self.tol = intercept, tol
         self.k, self.a, self.m = table.shape[0], rows.shape[0], knots.shape[1]
         others = self.a - self.k
-        held = max(COLUMN_BYTES // (8 * max(self.a, 1)), LEAST_COLUMNS)
+        if held == 0:
+            held = max(COLUMN_BYTES // (8 * max(self.a, 1)), LEAST_COLUMNS)
         self.columns = np.empty((min(others, held), self.a))
         self.slot = np.full(others, -1, dtype=np.intp)
         self.slot_owner = np.full(self.columns.shape[0], -1, dtype=np.intp)

@@ -61,8 +61,6 @@ cdef class Drive:
         cdef int side
         cdef double step
         cdef signed char outcome
-        if self.a == 0:
-            return DONE
         self._reset()
         if j >= 0:
             self.low[j], self.high[j] = -INFINITY, INFINITY

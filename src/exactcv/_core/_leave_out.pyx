@@ -269,8 +269,7 @@ cdef class LeaveOut:
         memcpy(&self.start[0], &self.moved[0], self.a * sizeof(double))
         memcpy(&self.start_answer[0], &self.answer[0], self.n_changed * sizeof(double))
         self._aim_at(j, taken)
-        if not self._respond(taken, column):
-            return 1.0 - done
+        self._respond(taken, column)  # the same matrix: what was solved before is solved again
         for i in range(self.a):
             if self.moved[i] > self.high[i] - self.value[i]:
                 _insert(first, self.high[i] - self.value[i] - self.start[i],

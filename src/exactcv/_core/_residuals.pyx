@@ -225,7 +225,7 @@ def nearby_values(
     """out[k] = K coef[k], given h_base = K base and the columns in which coef differs from base.
 
     K coef = h_base + K[:, columns] (coef - base)[columns] + K[:, own] (coef - base)[own], where the
-    own row (own[k], or -1 for none) is left out of the middle term if it is one of the columns.
+    own row (own[k]) is left out of the middle term if it is one of the columns.
     The rows of K are taken a panel at a time, so that K is never copied as a whole: ``panel`` has
     room for some rows of K, and ``pack`` for that many entries a solution.
     """
@@ -250,7 +250,4 @@ def nearby_values(
             start += width
         for k in range(block):
             j = own[k]
-            if j < 0:
-                exactcv_add(&h_base[0], &K[0, 0], 0.0, n, &out[k, 0])
-            else:
-                exactcv_add(&h_base[0], &K[j, 0], coef[k, j] - base[j], n, &out[k, 0])
+            exactcv_add(&h_base[0], &K[j, 0], coef[k, j] - base[j], n, &out[k, 0])
