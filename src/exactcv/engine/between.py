@@ -58,6 +58,7 @@ from .. import tolerances
 from .._core._between import between
 from ..problem.problem import Problem
 from ..types import FloatArray, IntArray
+from .path import StateArray
 
 __all__ = ["Ends", "Tests", "compare"]
 
@@ -96,7 +97,8 @@ class Tests:
 class Ends:
     """Solutions of training sets at one C, a row each.
 
-    ``b`` are the intercepts, and ``values`` those of the tests, less their thresholds.
+    ``b`` are the intercepts, and ``values`` those of the tests, less their thresholds.  ``states``
+    are those of the rows (``path.py``), where there is one training set and they are at hand.
     """
 
     C: float
@@ -104,6 +106,7 @@ class Ends:
     u: FloatArray
     b: FloatArray
     values: FloatArray
+    states: StateArray | None = None
 
     def part(self, sets: IntArray | slice, tests: IntArray | slice) -> Ends:
         return Ends(self.C, self.coef[sets], self.u[sets], self.b[sets], self.values[tests])

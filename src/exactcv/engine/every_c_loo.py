@@ -110,6 +110,7 @@ class EveryRow:
         self._tracker = Tracker(merged.problem, cancel, tol)
         self._judge = judge_for(problem)
         self._widest = tests.widest(problem)
+        self._one: TrainingSet | None = None
         self.changes = Changes()
         self.counts = {"folds_solved": 0, "points": 0}
 
@@ -122,6 +123,8 @@ class EveryRow:
             here = self._at(point, everyone)
             self._between(last, here, everyone, 0)
             last = here
+        if self._one is not None:
+            self.changes.extend(self._one.changes)
         return labels
 
     # ---- between two values of C ---------------------------------------------------------------
@@ -152,13 +155,16 @@ class EveryRow:
             self._covered(length)
 
     def _alone(self, fold: int, first: Ends, last: Ends) -> None:
-        one = np.array([fold])
-        row = TrainingSet(
-            self.problem, self.merged, self.rows[one], self.tests.part(one), self.names[one],
-            int(self.names[fold]), self._cancel, self._tol, judge=self._judge,
-        )  # fmt: skip
-        row.between(row.taken(first), row.taken(last), np.zeros(1, dtype=np.intp))
-        self.changes.extend(row.changes)
+        one = slice(fold, fold + 1)
+        here = self.rows[one], self.tests.part(one), self.names[one], int(self.names[fold])
+        if self._one is None:
+            self._one = TrainingSet(
+                self.problem, self.merged, *here, self._cancel, self._tol, judge=self._judge
+            )
+        else:
+            self._one.instead(*here)
+        row = self._one
+        row.unsettled(row.taken(first), row.taken(last), np.zeros(1, dtype=np.intp))
 
     def _weights(self, which: IntArray) -> FloatArray:
         weight = np.tile(self.problem.weight, (len(which), 1))
