@@ -3,7 +3,7 @@
 The twin in NumPy is ``reference.between``.
 """
 
-from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
+from libc.math cimport INFINITY, fabs, sqrt
 
 from scipy.linalg.cython_lapack cimport dposv
 
@@ -24,6 +24,14 @@ cdef Py_ssize_t* TRIED = [1, 3, 12]
 
 # Added to the diagonal of their kernel matrix, relative to its largest entry.
 cdef double RIDGE = 1e-9
+
+
+cdef inline double _larger(double a, double b) noexcept nogil:
+    return a if a > b else b  # unlike fmax no call: of numbers only
+
+
+cdef inline double _smaller(double a, double b) noexcept nogil:
+    return a if a < b else b
 
 
 cdef struct Near:
@@ -66,7 +74,7 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
     cdef Py_ssize_t i, l, n_near = 0, n_free = 0
     cdef double a0, a1, p0, p1, x0, x1, rises, falls, slack0, slack1
     cdef double bend = 0.0, gap0 = 0.0, gap1 = 0.0, gap, off
-    cdef double least = fmin(fabs(value0), fabs(value1))
+    cdef double least = _smaller(fabs(value0), fabs(value1))
     cdef double side = 1.0 if value0 > 0 else -1.0
     cdef bint inside0, inside1, changed = False
     cdef Near[NEAREST] near
@@ -74,8 +82,8 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
     for i in range(y.shape[0]):
         if weight[i] == 0.0:
             continue
-        a0, a1 = fmax(y[i] * coef0[i], 0.0), fmax(y[i] * coef1[i], 0.0)
-        p0, p1 = fmax(C0 * weight[i] - a0, 0.0), fmax(C1 * weight[i] - a1, 0.0)
+        a0, a1 = _larger(y[i] * coef0[i], 0.0), _larger(y[i] * coef1[i], 0.0)
+        p0, p1 = _larger(C0 * weight[i] - a0, 0.0), _larger(C1 * weight[i] - a1, 0.0)
         x0, x1 = y[i] * u0[i] - 1.0, y[i] * u1[i] - 1.0
         slack0, slack1 = closeness * C0 * weight[i], closeness * C1 * weight[i]
         inside0, inside1 = a0 > slack0 and p0 > slack0, a1 > slack1 and p1 > slack1
@@ -84,7 +92,7 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
         bend += (p0 if x1 < 0 else a0) * fabs(x1) + (p1 if x0 < 0 else a1) * fabs(x0)
         gap0 += (p0 if x0 < 0 else a0) * fabs(x0)
         gap1 += (p1 if x1 < 0 else a1) * fabs(x1)
-        off = fmax(fabs(x0), fabs(x1))
+        off = _larger(fabs(x0), fabs(x1))
         if off <= OFF[LEVELS - 1] * least:
             # Where the value is positive, coefficients have to rise.
             rises, falls = sqrt(p0) + sqrt(p1), sqrt(a0) + sqrt(a1)
@@ -98,7 +106,7 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
     same[0] = 0 if changed else 1 if n_free > 0 else 2
     if value0 * value1 <= 0.0:
         return
-    gap = fmax(gap0, gap1)
+    gap = _larger(gap0, gap1)
     if not intercept:
         proved[0] = _enough(value0, value1, gap, square, bend, 0.0, INFINITY)
         return
@@ -123,10 +131,10 @@ cdef bint _enough(double value0, double value1, double gap, double reach, double
     first condition by what the ends may be wrong.
     """
     cdef double lost = sqrt(reach * gap)
-    cdef double part = 1.0 - off / fmin(fabs(value0), fabs(value1))
+    cdef double part = 1.0 - off / _smaller(fabs(value0), fabs(value1))
     cdef double least0 = part * fabs(value0) - lost
     cdef double least1 = part * fabs(value1) - lost
-    if part * fmin(fabs(value0), fabs(value1)) * room <= 2.0 * bend:
+    if part * _smaller(fabs(value0), fabs(value1)) * room <= 2.0 * bend:
         return False
     return least0 > 0.0 and least1 > 0.0 and 4.0 * least0 * least1 > reach * bend
 
@@ -138,15 +146,15 @@ cdef bint _by_nearest(const double[:, ::1] K, const Near* near, Py_ssize_t count
     cdef double room = 0.0, off = 0.0, reach = square, part
     for a in range(count):
         room += near[a].room
-        off = fmax(off, near[a].off)
-    if fmin(fabs(value0), fabs(value1)) * room <= 2.0 * bend or room <= 0.0:
+        off = _larger(off, near[a].off)
+    if _smaller(fabs(value0), fabs(value1)) * room <= 2.0 * bend or room <= 0.0:
         return False
     for a in range(count):
         part = near[a].room / room
         reach += part * (part * K[near[a].row, near[a].row] - 2.0 * near[a].kernel)
         for b in range(a):
             reach += 2.0 * part * near[b].room / room * K[near[a].row, near[b].row]
-    return _enough(value0, value1, gap, fmax(reach, 1e-9 * fabs(square)), bend, off, room)
+    return _enough(value0, value1, gap, _larger(reach, 1e-9 * fabs(square)), bend, off, room)
 
 
 cdef bint _by_projection(const double[:, ::1] K, const Near* near, Py_ssize_t count,
@@ -161,8 +169,8 @@ cdef bint _by_projection(const double[:, ::1] K, const Near* near, Py_ssize_t co
     cdef double[NEAREST * NEAREST] matrix
     cdef double[2 * NEAREST] right
     for a in range(count):
-        top = fmax(top, K[near[a].row, near[a].row])
-        off = fmax(off, near[a].off)
+        top = _larger(top, K[near[a].row, near[a].row])
+        off = _larger(off, near[a].off)
     for a in range(count):
         for b in range(count):
             matrix[a * count + b] = K[near[a].row, near[b].row] + top
@@ -178,14 +186,14 @@ cdef bint _by_projection(const double[:, ::1] K, const Near* near, Py_ssize_t co
     for a in range(count):
         right[a] += shift * right[count + a]
         if right[a] != 0.0:
-            room = fmin(room, (near[a].room if right[a] > 0 else near[a].other) / fabs(right[a]))
-    if fmin(fabs(value0), fabs(value1)) * room <= 2.0 * bend:
+            room = _smaller(room, (near[a].room if right[a] > 0 else near[a].other) / fabs(right[a]))
+    if _smaller(fabs(value0), fabs(value1)) * room <= 2.0 * bend:
         return False
     for a in range(count):
         reach -= 2.0 * right[a] * near[a].kernel
         for b in range(count):
             reach += right[a] * right[b] * K[near[a].row, near[b].row]
-    return _enough(value0, value1, gap, fmax(reach, 1e-9 * fabs(square)), bend, off, room)
+    return _enough(value0, value1, gap, _larger(reach, 1e-9 * fabs(square)), bend, off, room)
 
 
 cdef void _keep(Near* near, Py_ssize_t* count, Py_ssize_t row, double kernel,

@@ -48,13 +48,13 @@ class Changes:
     """Where labels change, and what the solutions in use are worth.
 
     tests, Cs : a test and a C at which its label changes, in any order.
-    solved : (C, training set, kkt, gap) of every solution.
+    solved : arrays with a row (C, training set, kkt, gap) for each solution.
     unresolved : (C, C, training set) between which changes may have been missed.
     """
 
     tests: list[int] = field(default_factory=list)
     Cs: list[float] = field(default_factory=list)
-    solved: list[tuple[float, int, float, float]] = field(default_factory=list)
+    solved: list[FloatArray] = field(default_factory=list)
     unresolved: list[tuple[float, float, int]] = field(default_factory=list)
 
     def add(self, tests: IntArray, Cs: FloatArray) -> None:
@@ -261,7 +261,7 @@ class TrainingSet:
             other = self._judged(C, point)
             if max(other[3:5]) < max(kkt, gap):
                 coef, h, b, kkt, gap, good = other
-        self.changes.solved.append((C, self.number, kkt, gap))
+        self.changes.solved.append(np.array([[C, self.number, kkt, gap]]))
         states = point.state if coef is point.coef else None
         return self._ends(C, coef, h, b, states)
 

@@ -193,9 +193,9 @@ class EveryRow:
         h = self._products(ledger, found)
         b = self._judge.intercepts(h, found, np.full(len(which), C), own)
         h += b[:, None]
-        names = [*self.names[which].tolist(), -1]
-        figures = ledger.kkt[0].tolist(), ledger.gap[0].tolist()
-        self.changes.solved += [(C, *one) for one in zip(names, *figures, strict=True)]
+        names = np.append(self.names[which], -1)
+        figures = np.full(len(names), C), names, ledger.kkt[0], ledger.gap[0]
+        self.changes.solved.append(np.column_stack(figures))
         self.counts["folds_solved"] += len(which)
         self.counts["points"] += 1
         values = h[np.arange(len(which)), own] - self.tests.threshold[which]
