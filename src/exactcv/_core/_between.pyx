@@ -71,7 +71,7 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
                const double* kernel, double square, double widest,
                double value0, double value1, double closeness, bint intercept,
                unsigned char* proved, unsigned char* same) noexcept nogil:
-    cdef Py_ssize_t i, l, n_near = 0, n_free = 0
+    cdef Py_ssize_t i, k, n_near = 0, n_free = 0
     cdef double a0, a1, p0, p1, x0, x1, rises, falls, slack0, slack1
     cdef double bend = 0.0, gap0 = 0.0, gap1 = 0.0, gap, off
     cdef double least = _smaller(fabs(value0), fabs(value1))
@@ -98,9 +98,9 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
             rises, falls = sqrt(p0) + sqrt(p1), sqrt(a0) + sqrt(a1)
             if side * y[i] < 0:
                 rises, falls = falls, rises
-            for l in range(LEVELS):
-                if off <= OFF[l] * least:
-                    room[l] += rises * rises
+            for k in range(LEVELS):
+                if off <= OFF[k] * least:
+                    room[k] += rises * rises
             if (inside0 or inside1) and off <= OFF_KNOT * least:
                 _keep(near, &n_near, i, kernel[i], rises * rises, falls * falls, off)
     same[0] = 0 if changed else 1 if n_free > 0 else 2
@@ -110,15 +110,15 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
     if not intercept:
         proved[0] = _enough(value0, value1, gap, square, bend, 0.0, INFINITY)
         return
-    for l in range(LEVELS):
+    for k in range(LEVELS):
         if not proved[0]:
-            proved[0] = _enough(value0, value1, gap, widest, bend, OFF[l] * least, room[l])
+            proved[0] = _enough(value0, value1, gap, widest, bend, OFF[k] * least, room[k])
     if least * room[1] <= 2.0 * bend:
         return
-    for l in range(3):
+    for k in range(3):
         if proved[0] or n_near == 0:
             return
-        proved[0] = _by_nearest(K, near, min(n_near, TRIED[l]), square, value0, value1, gap, bend)
+        proved[0] = _by_nearest(K, near, min(n_near, TRIED[k]), square, value0, value1, gap, bend)
     if not proved[0]:
         proved[0] = _by_projection(K, near, n_near, square, value0, value1, gap, bend)
 
@@ -165,7 +165,7 @@ cdef bint _by_projection(const double[:, ::1] K, const Near* near, Py_ssize_t co
     cdef int n = <int>count, two = 2, info
     cdef char lower = b'L'
     cdef double top = 0.0, total = 0.0, ones = 0.0, shift, reach = square, room = INFINITY
-    cdef double off = 0.0
+    cdef double off = 0.0, one
     cdef double[NEAREST * NEAREST] matrix
     cdef double[2 * NEAREST] right
     for a in range(count):
@@ -186,7 +186,8 @@ cdef bint _by_projection(const double[:, ::1] K, const Near* near, Py_ssize_t co
     for a in range(count):
         right[a] += shift * right[count + a]
         if right[a] != 0.0:
-            room = _smaller(room, (near[a].room if right[a] > 0 else near[a].other) / fabs(right[a]))
+            one = near[a].room if right[a] > 0 else near[a].other
+            room = _smaller(room, one / fabs(right[a]))
     if _smaller(fabs(value0), fabs(value1)) * room <= 2.0 * bend:
         return False
     for a in range(count):

@@ -63,8 +63,8 @@ def between(
 
     def proved(w: FloatArray, most: float) -> bool:
         some = rows[: len(w)]
-        reach = square - 2.0 * w @ kernel[some] + w @ K[np.ix_(some, some)] @ w
-        reach = max(float(reach), 1e-9 * abs(square))
+        apart = float(square - 2.0 * w @ kernel[some] + w @ K[np.ix_(some, some)] @ w)
+        reach = max(apart, 1e-9 * abs(square))
         return _enough(value, gap, reach, bend, float(off[: len(w)].max()), most)
 
     for count in TRIED:
