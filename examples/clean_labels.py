@@ -25,7 +25,9 @@ import exactcv
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description="Wrong labels: which rows would the model be better off without?"
+    )
     parser.add_argument("--quick", action="store_true", help="two draws of the flips, not ten")
     n_draws = 2 if parser.parse_args().quick else 10
     precision, errors = [], []

@@ -66,7 +66,7 @@ def main(path: Path | None, folder: str | None, quick: bool) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="A fan chart of quantiles")
     parser.add_argument("file", nargs="?", type=Path)
     parser.add_argument("--data")
     parser.add_argument("--quick", action="store_true")

@@ -63,7 +63,7 @@ def main(folder: str | None, quick: bool) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="House prices with 90 percent intervals")
     parser.add_argument("--data")
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()

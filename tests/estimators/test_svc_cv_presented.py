@@ -87,7 +87,7 @@ def test_plots(binary: SVCCV, iris: SVCCV) -> None:
         heat.image_.get_array().ravel(), binary.cv_results_["error"], atol=1e-15
     )
     curve = exactcv.ErrorCurveDisplay.from_estimator(binary)
-    assert curve.best_.get_xdata()[0] == binary.lambda_
+    assert curve.best_.get_xdata()[0] == binary.C_
     decision = binary.cv_results_["decision"][binary.best_index_]
     assert binary.plot("roc").roc_auc == [pytest.approx(roc_auc_score(LABELS == "well", decision))]
     assert len(iris.plot("roc").lines_) == 3

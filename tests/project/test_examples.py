@@ -100,6 +100,12 @@ def test_large_data_dask() -> None:
     assert len(errors) == 3 and errors[2] < errors[0]
 
 
+def test_every_c(tmp_path: Path) -> None:
+    figure = tmp_path / "steps.png"
+    text = run("every_c.py", str(figure))
+    assert "exact" in text and figure.stat().st_size > 1000
+
+
 def test_every_example_is_in_the_gallery_and_has_a_test() -> None:
     here = Path(__file__).read_text(encoding="utf-8")
     for path in EXAMPLES.glob("*.py"):

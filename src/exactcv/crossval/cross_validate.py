@@ -93,13 +93,14 @@ def cross_validate(
     epsilon: float = 0.1,
     quantile: float = 0.5,
 ) -> CVResult:
-    """Exact cross-validation of a kernel machine over a whole regularisation path.
+    r"""Exact cross-validation of a kernel machine over a whole regularisation path.
 
     Solves, on all rows and on the training part of every fold, for every value of the grid,
 
-        min over f in H_K, b   1/2 ||f||^2 + C sum_i w_i L(y_i, b + f(x_i))
+    .. math:: \min_{f \in H_K,\, b} \; \tfrac12 \lVert f \rVert^2 + C \sum_i w_i L(y_i, b + f(x_i)),
 
-    which is the papers' (1/n) sum_i w_i L + lambda ||f||^2 with C = 1 / (2 n lambda).
+    which is the papers' :math:`\tfrac1n \sum_i w_i L + \lambda \lVert f \rVert^2` with
+    :math:`C = 1 / (2 n \lambda)`.
 
     Parameters
     ----------

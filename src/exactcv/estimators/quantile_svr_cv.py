@@ -45,11 +45,15 @@ CROSSINGS = ("forbid-by-sorting", "allow")
 
 
 class QuantileSVRCV(KernelRegressor):
-    """Kernel quantile regression, each quantile tuned by exact cross-validation.
+    r"""Kernel quantile regression, each quantile tuned by exact cross-validation.
 
-    For each quantile tau minimises 1/2 ||f||^2 + C sum_i w_i rho(y_i - f(x_i) - b) with
-    rho(r) = max(tau r, (tau - 1) r), for every C and gamma of the grid, on all rows and without
-    every fold, and keeps the point with the least left-out loss.  Every quantile has its own.
+    For each quantile :math:`\tau` minimises
+
+    .. math:: \tfrac12 \lVert f \rVert^2 + C \sum_i w_i \rho_\tau(y_i - f(x_i) - b),
+        \qquad \rho_\tau(r) = \max(\tau r, (\tau - 1) r),
+
+    for every C and gamma of the grid, on all rows and without every fold, and keeps the
+    point with the least left-out loss.  Every quantile has its own.
 
     Parameters
     ----------
@@ -59,8 +63,9 @@ class QuantileSVRCV(KernelRegressor):
         Quantiles are fitted one by one, so that a higher one may be below a lower one in places;
         sorting each row's predictions forbids that and makes none of them worse (Chernozhukov,
         Fernandez-Val & Galichon 2010).
-    Cs, lambdas, kernel, gamma, degree, coef0, cv, select, fit_intercept, method, n_jobs, tol, \
-random_state, verbose, memory_limit :
+    Cs, lambdas, kernel, gamma, degree, coef0, cv, select, fit_intercept, method :
+        As in ``SVRCV``.
+    n_jobs, tol, random_state, verbose, memory_limit :
         As in ``SVRCV``.
     scoring : str, callable or None
         None: the pinball loss of the quantile, as small as possible.  Else a scikit-learn

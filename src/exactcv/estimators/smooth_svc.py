@@ -36,15 +36,17 @@ __all__ = ["SmoothSVC"]
 
 
 class SmoothSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
-    """Smooth support vector machine: squared hinge, everything penalised, solved exactly.
+    r"""Smooth support vector machine: squared hinge, everything penalised, solved exactly.
 
     With ``kernel="linear"``
 
-        min over w, b   1/2 (||w||^2 + b^2) + C/2 sum_i s_i (1 - y_i (w'x_i + b))_+^2,
+    .. math:: \min_{w, b} \; \tfrac12 (\lVert w \rVert^2 + b^2)
+        + \tfrac C2 \sum_i s_i (1 - y_i (w' x_i + b))_+^2,
 
     with any other kernel the kernel matrix is the data and the ridge is on u itself,
 
-        min over u, b   1/2 (sum_j u_j^2 / s_j + b^2) + C/2 sum_i s_i (1 - y_i ((K u)_i + b))_+^2,
+    .. math:: \min_{u, b} \; \tfrac12 \Big(\sum_j u_j^2 / s_j + b^2\Big)
+        + \tfrac C2 \sum_i s_i (1 - y_i ((K u)_i + b))_+^2,
 
     where s are the sample weights: a row of weight s counts as s copies.  Newton's method with
     Armijo's rule ends after finitely many steps; between steps the inverse of the Hessian is

@@ -34,11 +34,12 @@ __all__ = ["SmoothSVR"]
 
 
 class SmoothSVR(TypedRegressor, RegressorMixin, BaseEstimator):
-    """Smooth support vector regression: squared epsilon-insensitive loss, everything penalised.
+    r"""Smooth support vector regression: squared epsilon-insensitive loss, everything penalised.
 
-    With ``kernel="linear"`` ::
+    With ``kernel="linear"``
 
-        min over w, b   1/2 (||w||^2 + b^2) + C/2 sum_i s_i (|y_i - w'x_i - b| - epsilon)_+^2,
+    .. math:: \min_{w, b} \; \tfrac12 (\lVert w \rVert^2 + b^2)
+        + \tfrac C2 \sum_i s_i (|y_i - w' x_i - b| - \varepsilon)_+^2,
 
     with any other kernel the kernel matrix is the data and the ridge is on u itself, as in
     `SmoothSVC`.  Solved by the same Newton's method and the same rank-r updates of its Hessian's

@@ -46,11 +46,14 @@ __all__ = ["SVRCV"]
 
 
 class SVRCV(RegressorMixin, KernelRegressor):
-    """Support vector regression, tuned by exact cross-validation.
+    r"""Support vector regression, tuned by exact cross-validation.
 
-    Minimises ``1/2 ||f||^2 + C sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon)``, as scikit-learn's
-    ``SVR``, for every C, epsilon and gamma of the grid, on all rows and without every fold, and
-    keeps the best.
+    Minimises
+
+    .. math:: \tfrac12 \lVert f \rVert^2 + C \sum_i w_i \max(0, |y_i - f(x_i) - b| - \varepsilon),
+
+    as scikit-learn's ``SVR``, for every C, epsilon and gamma of the grid, on all rows and without
+    every fold, and keeps the best.
 
     Parameters
     ----------

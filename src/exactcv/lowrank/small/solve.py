@@ -38,6 +38,9 @@ ATTEMPTS = 12
 # Where far more rows than dimensions are on the margin at once (w = 0), exchange steps may never
 # end: the last resort is the engine, on the kernel matrix of the rows, if they are no more than so.
 MOST_ROWS = 6000
+# Weights so far apart leave the light rows few digits in sums over all rows, which the steps in m
+# dimensions take; the engine has each row on its own scale.
+WIDE = 1e6
 # Exchange steps begin when the guess has so many rows in a wrong place, or a few percent.
 SURPRISES = 4
 
@@ -78,6 +81,9 @@ def _distinct(
 ) -> Reply:
     """Rows of which no two are equal."""
     m = problem.Z.shape[1]
+    boxes = problem.box[problem.box > 0]
+    if len(boxes) and boxes.max() > WIDE * boxes.min() and len(problem.y) <= MOST_ROWS:
+        return by_engine(problem, theta, cancel)
     r = problem.margins(theta)
     steps = 0
     if tau is None or tau < ON_MARGIN:

@@ -118,7 +118,7 @@ class Frame:
         for tick in self.x.ticks:
             x, bottom = self.at(tick, self.y.low)
             lines.append(tag("line", cls="grid", x1=x, x2=x, y1=TOP, y2=bottom))
-            lines.append(tag("text", number(tick), cls="tick", x=x, y=bottom + 16, **MIDDLE))
+            lines.append(tag("text", number(tick), cls="tick", x=x, y=bottom + 19, **MIDDLE))
         for tick in self.y.ticks:
             left, y = self.at(self.x.low, tick)
             lines.append(tag("line", cls="grid", x1=left, x2=WIDTH - RIGHT, y1=y, y2=y))
