@@ -3,7 +3,7 @@
 The twin in NumPy is ``reference.between``.
 """
 
-from libc.math cimport INFINITY, fabs, fmax, fmin, sqrt
+from libc.math cimport INFINITY, fabs, sqrt
 
 from scipy.linalg.cython_lapack cimport dposv
 
@@ -11,7 +11,12 @@ cdef enum:
     # Free rows, the nearest to the tested one, among which its share is divided.
     NEAREST = 24
 
-# Rows off their knot by more than this part of the value take no share of the tested row.
+cdef enum:
+    LEVELS = 3
+
+# Rows off their knot by no more than this part of the value take a share of the tested row: all of
+# them, or those nearest to it of the rows that are free at one end at least (OFF_KNOT).
+cdef double* OFF = [0.03, 0.125, 0.5]
 cdef double OFF_KNOT = 0.125
 
 # How many of the nearest are tried.
@@ -21,11 +26,20 @@ cdef Py_ssize_t* TRIED = [1, 3, 12]
 cdef double RIDGE = 1e-9
 
 
+cdef inline double _larger(double a, double b) noexcept nogil:
+    return a if a > b else b  # unlike fmax no call: of numbers only
+
+
+cdef inline double _smaller(double a, double b) noexcept nogil:
+    return a if a < b else b
+
+
 cdef struct Near:
     Py_ssize_t row
     double kernel
     double room
     double other
+    double off
 
 
 def between(const double[:, ::1] K, const double[::1] y, const double[:, ::1] weight,
@@ -57,18 +71,19 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
                const double* kernel, double square, double widest,
                double value0, double value1, double closeness, bint intercept,
                unsigned char* proved, unsigned char* same) noexcept nogil:
-    cdef Py_ssize_t i, n_near = 0, n_free = 0
+    cdef Py_ssize_t i, k, n_near = 0, n_free = 0
     cdef double a0, a1, p0, p1, x0, x1, rises, falls, slack0, slack1
-    cdef double bend = 0.0, gap0 = 0.0, gap1 = 0.0, room = 0.0
-    cdef double least = fmin(fabs(value0), fabs(value1))
+    cdef double bend = 0.0, gap0 = 0.0, gap1 = 0.0, gap, off
+    cdef double least = _smaller(fabs(value0), fabs(value1))
     cdef double side = 1.0 if value0 > 0 else -1.0
     cdef bint inside0, inside1, changed = False
     cdef Near[NEAREST] near
+    cdef double[LEVELS] room = [0.0, 0.0, 0.0]
     for i in range(y.shape[0]):
         if weight[i] == 0.0:
             continue
-        a0, a1 = fmax(y[i] * coef0[i], 0.0), fmax(y[i] * coef1[i], 0.0)
-        p0, p1 = fmax(C0 * weight[i] - a0, 0.0), fmax(C1 * weight[i] - a1, 0.0)
+        a0, a1 = _larger(y[i] * coef0[i], 0.0), _larger(y[i] * coef1[i], 0.0)
+        p0, p1 = _larger(C0 * weight[i] - a0, 0.0), _larger(C1 * weight[i] - a1, 0.0)
         x0, x1 = y[i] * u0[i] - 1.0, y[i] * u1[i] - 1.0
         slack0, slack1 = closeness * C0 * weight[i], closeness * C1 * weight[i]
         inside0, inside1 = a0 > slack0 and p0 > slack0, a1 > slack1 and p1 > slack1
@@ -77,37 +92,50 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
         bend += (p0 if x1 < 0 else a0) * fabs(x1) + (p1 if x0 < 0 else a1) * fabs(x0)
         gap0 += (p0 if x0 < 0 else a0) * fabs(x0)
         gap1 += (p1 if x1 < 0 else a1) * fabs(x1)
-        if (inside0 or inside1) and fmax(fabs(x0), fabs(x1)) <= OFF_KNOT * least:
+        off = _larger(fabs(x0), fabs(x1))
+        if off <= OFF[LEVELS - 1] * least:
             # Where the value is positive, coefficients have to rise.
             rises, falls = sqrt(p0) + sqrt(p1), sqrt(a0) + sqrt(a1)
             if side * y[i] < 0:
                 rises, falls = falls, rises
-            room += rises * rises
-            _keep(near, &n_near, i, kernel[i], rises * rises, falls * falls)
+            for k in range(LEVELS):
+                if off <= OFF[k] * least:
+                    room[k] += rises * rises
+            if (inside0 or inside1) and off <= OFF_KNOT * least:
+                _keep(near, &n_near, i, kernel[i], rises * rises, falls * falls, off)
     same[0] = 0 if changed else 1 if n_free > 0 else 2
     if value0 * value1 <= 0.0:
         return
+    gap = _larger(gap0, gap1)
     if not intercept:
-        proved[0] = _enough(value0, value1, fmax(gap0, gap1), square, bend)
+        proved[0] = _enough(value0, value1, gap, square, bend, 0.0, INFINITY)
         return
-    if (1.0 - OFF_KNOT) * least * room <= 2.0 * bend:
+    for k in range(LEVELS):
+        if not proved[0]:
+            proved[0] = _enough(value0, value1, gap, widest, bend, OFF[k] * least, room[k])
+    if least * room[1] <= 2.0 * bend:
         return
-    proved[0] = _enough(value0, value1, fmax(gap0, gap1), widest, bend)
-    for i in range(3):
+    for k in range(3):
         if proved[0] or n_near == 0:
             return
-        proved[0] = _by_nearest(K, near, min(n_near, TRIED[i]), square, value0, value1,
-                                fmax(gap0, gap1), bend)
+        proved[0] = _by_nearest(K, near, min(n_near, TRIED[k]), square, value0, value1, gap, bend)
     if not proved[0]:
-        proved[0] = _by_projection(K, near, n_near, square, value0, value1, fmax(gap0, gap1), bend)
+        proved[0] = _by_projection(K, near, n_near, square, value0, value1, gap, bend)
 
 
-cdef bint _enough(double value0, double value1, double gap, double reach,
-                  double bend) noexcept nogil:
-    """4 u0 u1 > s k, with u less than the values by what the ends may be wrong."""
+cdef bint _enough(double value0, double value1, double gap, double reach, double bend,
+                  double off, double room) noexcept nogil:
+    """4 u0 u1 > s k and min(u0, u1) room > 2 k.
+
+    The u are less than the values by what the rows with a share are off their knots; and in the
+    first condition by what the ends may be wrong.
+    """
     cdef double lost = sqrt(reach * gap)
-    cdef double least0 = (1.0 - OFF_KNOT) * fabs(value0) - lost
-    cdef double least1 = (1.0 - OFF_KNOT) * fabs(value1) - lost
+    cdef double part = 1.0 - off / _smaller(fabs(value0), fabs(value1))
+    cdef double least0 = part * fabs(value0) - lost
+    cdef double least1 = part * fabs(value1) - lost
+    if part * _smaller(fabs(value0), fabs(value1)) * room <= 2.0 * bend:
+        return False
     return least0 > 0.0 and least1 > 0.0 and 4.0 * least0 * least1 > reach * bend
 
 
@@ -115,17 +143,18 @@ cdef bint _by_nearest(const double[:, ::1] K, const Near* near, Py_ssize_t count
                       double value0, double value1, double gap, double bend) noexcept nogil:
     """The same with the share divided among some of the nearest rows."""
     cdef Py_ssize_t a, b
-    cdef double room = 0.0, reach = square, part
+    cdef double room = 0.0, off = 0.0, reach = square, part
     for a in range(count):
         room += near[a].room
-    if (1.0 - OFF_KNOT) * fmin(fabs(value0), fabs(value1)) * room <= 2.0 * bend or room <= 0.0:
+        off = _larger(off, near[a].off)
+    if _smaller(fabs(value0), fabs(value1)) * room <= 2.0 * bend or room <= 0.0:
         return False
     for a in range(count):
         part = near[a].room / room
         reach += part * (part * K[near[a].row, near[a].row] - 2.0 * near[a].kernel)
         for b in range(a):
             reach += 2.0 * part * near[b].room / room * K[near[a].row, near[b].row]
-    return _enough(value0, value1, gap, fmax(reach, 1e-9 * fabs(square)), bend)
+    return _enough(value0, value1, gap, _larger(reach, 1e-9 * fabs(square)), bend, off, room)
 
 
 cdef bint _by_projection(const double[:, ::1] K, const Near* near, Py_ssize_t count,
@@ -136,10 +165,12 @@ cdef bint _by_projection(const double[:, ::1] K, const Near* near, Py_ssize_t co
     cdef int n = <int>count, two = 2, info
     cdef char lower = b'L'
     cdef double top = 0.0, total = 0.0, ones = 0.0, shift, reach = square, room = INFINITY
+    cdef double off = 0.0, one
     cdef double[NEAREST * NEAREST] matrix
     cdef double[2 * NEAREST] right
     for a in range(count):
-        top = fmax(top, K[near[a].row, near[a].row])
+        top = _larger(top, K[near[a].row, near[a].row])
+        off = _larger(off, near[a].off)
     for a in range(count):
         for b in range(count):
             matrix[a * count + b] = K[near[a].row, near[b].row] + top
@@ -155,18 +186,19 @@ cdef bint _by_projection(const double[:, ::1] K, const Near* near, Py_ssize_t co
     for a in range(count):
         right[a] += shift * right[count + a]
         if right[a] != 0.0:
-            room = fmin(room, (near[a].room if right[a] > 0 else near[a].other) / fabs(right[a]))
-    if (1.0 - OFF_KNOT) * fmin(fabs(value0), fabs(value1)) * room <= 2.0 * bend:
+            one = near[a].room if right[a] > 0 else near[a].other
+            room = _smaller(room, one / fabs(right[a]))
+    if _smaller(fabs(value0), fabs(value1)) * room <= 2.0 * bend:
         return False
     for a in range(count):
         reach -= 2.0 * right[a] * near[a].kernel
         for b in range(count):
             reach += right[a] * right[b] * K[near[a].row, near[b].row]
-    return _enough(value0, value1, gap, fmax(reach, 1e-9 * fabs(square)), bend)
+    return _enough(value0, value1, gap, _larger(reach, 1e-9 * fabs(square)), bend, off, room)
 
 
 cdef void _keep(Near* near, Py_ssize_t* count, Py_ssize_t row, double kernel,
-                double room, double other) noexcept nogil:
+                double room, double other, double off) noexcept nogil:
     """Among the nearest, in order of their kernel values, if it is one of them."""
     cdef Py_ssize_t at = count[0]
     if at == NEAREST:
@@ -179,3 +211,4 @@ cdef void _keep(Near* near, Py_ssize_t* count, Py_ssize_t row, double kernel,
         near[at] = near[at - 1]
         at -= 1
     near[at].row, near[at].kernel, near[at].room, near[at].other = row, kernel, room, other
+    near[at].off = off

@@ -247,7 +247,7 @@ def path_of(
 
 def _certificate(errors: Errors, steps: FloatArray, tol: float, convex: bool) -> Certificate:
     """The worst figures of the solutions in each interval, and of the nearest on either side."""
-    C, fold, kkt, gap = (np.array(column) for column in zip(*errors.solved, strict=True))
+    C, fold, kkt, gap = errors.solved.T
     order = np.argsort(C, kind="stable")
     C, fold, kkt, gap = C[order], fold[order], kkt[order], gap[order]
     kkt, gap = np.nan_to_num(kkt, nan=np.inf), np.nan_to_num(gap, nan=np.inf)

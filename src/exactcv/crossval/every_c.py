@@ -42,7 +42,7 @@ class Errors:
 
     wrong : (T,), at ``low``.
     Cs, tests : sorted by C; at each of them ``wrong`` of a test changes.
-    solved, unresolved : see ``engine.every_c.Changes``.
+    solved : (S, 4), and unresolved : see ``engine.every_c.Changes``.
     stats : what was counted.
     """
 
@@ -51,7 +51,7 @@ class Errors:
     wrong: BoolArray
     Cs: FloatArray
     tests: IntArray
-    solved: list[tuple[float, int, float, float]]
+    solved: FloatArray
     unresolved: list[tuple[float, float, int]]
     stats: dict[str, int]
 
@@ -253,7 +253,7 @@ def _counted(
             tally[t, second] += up
             tally[t, first] -= up
             touched.add(t)
-        C = float(np.median(Cs[order[group]]))
+        C = float(Cs[order[(group.start + group.stop - 1) // 2]])
         for t in sorted(touched):
             new = bool(most_votes(tally[t]) != truth[t])
             if new != now[t]:
@@ -262,7 +262,7 @@ def _counted(
                 kept_tests.append(t)
     return Errors(
         low, high, wrong, np.array(kept_Cs), np.array(kept_tests, dtype=np.intp),
-        [one for pair in votes for one in pair.changes.solved],
+        np.concatenate([one for pair in votes for one in pair.changes.solved]),
         [one for pair in votes for one in pair.changes.unresolved],
         stats,
     )  # fmt: skip

@@ -17,7 +17,7 @@ d of them, and each product is of size d^2: halving the step makes k eight times
 
 *The label* of a row j that is tested, say with u_j(t) > 0 (its value less the threshold).  Suppose
 the solution (f', b') at C had u'_j <= 0.  Then it also solves the problem with this as a
-constraint.  A multiplier q >= 0 of the constraint is a coefficient -q for row j, which free rows
+constraint.  A multiplier q >= 0 of the constraint is a coefficient -q for row j, which other rows
 have to take up in shares w_i that sum to 1 and fit into their boxes.  As in ``labels.py`` the dual
 objective rises from c by at least q (u_j - e) - 1/2 q^2 s, where e bounds how far those rows are
 off their knots and s = ||phi_j - sum_i w_i phi_i||^2.  The gap that is left is at least what strong
@@ -31,14 +31,15 @@ allow,
 u1; the room of a row in its box is linear too, and at least t (1 - t) (sqrt(room at C0) + sqrt(room
 at C1))^2 =: t (1 - t) rho_i.  With (1), and shares in proportion to rho_i, (2) follows from
 
-    4 (1 - 1/8)^2 u0 u1 > s k        and        (1 - 1/8) min(u0, u1) sum_i rho_i > 2 k,         (3)
+    4 (1 - o)^2 u0 u1 > s k        and        (1 - o) min(u0, u1) sum_i rho_i > 2 k,             (3)
 
-if only rows take part that are free at one end at least and off their knots by no more than an
-eighth of min(u0, u1).  The share may go to all of them, with s at most the largest squared distance
-of row j from any row, or to a few of the nearest, with s computed; or to these in shares of either
-sign, for which sum_i rho_i is min_i rho_i / |w_i|, and s is least for the projection of phi_j on
-their affine span.  What the solutions at the ends are off by, g0 and g1, is taken off u0 and u1 as
-sqrt(s g0).
+where no row that takes part is off its knot by more than o min(u0, u1) at either end.  A row at a
+bound may take part as well as a free one, if it has room on the side where it is needed.  The share
+may go to all rows within some o, with s at most the largest squared distance of row j from any row;
+or to a few free ones, the nearest to row j, with s computed; or to these in shares of either sign,
+for which sum_i rho_i is min_i rho_i / |w_i|, and s is least for the projection of phi_j on their
+affine span.  Without an intercept no shares are needed, and o is 0.  What the solutions at the ends
+are off by, g0 and g1, is taken off u0 and u1 as sqrt(s g0).
 
 This holds for every optimal intercept, so that it does not matter by which rule one is picked.
 Where all states are the same at both ends, (1) is zero: the solutions in between are those on the
@@ -58,6 +59,7 @@ from .. import tolerances
 from .._core._between import between
 from ..problem.problem import Problem
 from ..types import FloatArray, IntArray
+from .path import StateArray
 
 __all__ = ["Ends", "Tests", "compare"]
 
@@ -96,7 +98,8 @@ class Tests:
 class Ends:
     """Solutions of training sets at one C, a row each.
 
-    ``b`` are the intercepts, and ``values`` those of the tests, less their thresholds.
+    ``b`` are the intercepts, and ``values`` those of the tests, less their thresholds.  ``states``
+    are those of the rows (``path.py``), where there is one training set and they are at hand.
     """
 
     C: float
@@ -104,6 +107,7 @@ class Ends:
     u: FloatArray
     b: FloatArray
     values: FloatArray
+    states: StateArray | None = None
 
     def part(self, sets: IntArray | slice, tests: IntArray | slice) -> Ends:
         return Ends(self.C, self.coef[sets], self.u[sets], self.b[sets], self.values[tests])

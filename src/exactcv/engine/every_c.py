@@ -25,7 +25,7 @@ from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
 from .between import Ends, Tests, compare
 from .merged import Merged
-from .path import Point, Tracker, full_path, states_of
+from .path import Point, StateArray, Tracker, full_path, states_of
 from .piece import piece_around
 
 __all__ = ["Changes", "TrainingSet", "on_lines"]
@@ -34,6 +34,9 @@ __all__ = ["Changes", "TrainingSet", "on_lines"]
 ONE = 1e-11
 # Where a line through both ends is zero is looked at if it is not too close to either.
 EDGE = 0.02
+# Where no label changes, the shorter side of a stretch has at least this part of it.
+SHORTEST = 0.1
+TINY = 1e-300
 # Closer ends than this, relative to C, are looked at piece by piece.
 NARROW = 1e-3
 # Solutions of one training set, between two ends, beyond which the rest is given up.
@@ -45,13 +48,13 @@ class Changes:
     """Where labels change, and what the solutions in use are worth.
 
     tests, Cs : a test and a C at which its label changes, in any order.
-    solved : (C, training set, kkt, gap) of every solution.
+    solved : arrays with a row (C, training set, kkt, gap) for each solution.
     unresolved : (C, C, training set) between which changes may have been missed.
     """
 
     tests: list[int] = field(default_factory=list)
     Cs: list[float] = field(default_factory=list)
-    solved: list[tuple[float, int, float, float]] = field(default_factory=list)
+    solved: list[FloatArray] = field(default_factory=list)
     unresolved: list[tuple[float, float, int]] = field(default_factory=list)
 
     def add(self, tests: IntArray, Cs: FloatArray) -> None:
@@ -106,17 +109,26 @@ class TrainingSet:
         covered: Callable[[float], None] = lambda length: None,
         judge: Judge | None = None,
     ):
-        self._weight = problem.weight.copy()
-        self._weight[left_out] = 0.0
-        self.merged, self.tests, self.names, self.number = merged, tests, names, number
-        self.problem = merged.problem.weighted(merged.together(self._weight))
+        self.merged, self._cancel, self._tol, self._covered = merged, cancel, tol, covered
         self._judge = judge_for(problem, left_out) if judge is None else judge
-        self._own = None if judge is None else left_out
+        self._one_row = judge is not None
+        self._set_rows(left_out, tests, names, number)
         self._tracker = Tracker(self.problem, cancel, tol)
-        self._cancel, self._tol = cancel, tol
-        self._widest = tests.widest(problem)
-        self._covered = covered
         self.changes = Changes()
+
+    def instead(self, left_out: IntArray, tests: Tests, names: IntArray, number: int) -> None:
+        """Go on with another row left out; what its free rows share with the last one's is kept."""
+        self._set_rows(left_out, tests, names, number)
+        self._tracker.resume(self.problem.weight, self._cancel)
+
+    def _set_rows(self, left_out: IntArray, tests: Tests, names: IntArray, number: int) -> None:
+        original = self.merged.original
+        self._weight = original.weight.copy()
+        self._weight[left_out] = 0.0
+        self._own = left_out if self._one_row else None
+        self.tests, self.names, self.number = tests, names, number
+        self.problem = self.merged.problem.weighted(self.merged.together(self._weight))
+        self._widest = tests.widest(original)
 
     def everywhere(self, low: float, high: float) -> NDArray[np.bool_]:
         """From ``low`` to ``high``, without any solution at hand; returns the labels at ``low``."""
@@ -128,21 +140,30 @@ class TrainingSet:
 
     def between(self, first: Ends, last: Ends, which: IntArray) -> None:
         """All changes of the tests ``which`` between two solutions (of one training set)."""
+        which = self._settle(first, last, which)
+        if len(which):
+            self.unsettled(first, last, which)
+        else:
+            self._covered(float(np.log(last.C / first.C)))
+
+    def unsettled(self, first: Ends, last: Ends, which: IntArray) -> None:
+        """The same for tests of which the two solutions alone do not tell."""
         todo, spent = [(first, last, which)], 0
         while todo:
             if self._cancel[0]:
                 raise Cancelled
             first, last, which = todo.pop()
-            which = self._settle(first, last, which)
-            if not len(which):
-                self._covered(float(np.log(last.C / first.C)))
-                continue
             spent += 1
             if spent > MOST_SOLVED:
                 self.changes.unresolved.append((first.C, last.C, self.number))
                 continue
             here, there = self._piece(first, last, which)
-            todo += [(there, last, which), (first, here, which)]
+            for a, b in ((there, last), (first, here)):
+                left = self._settle(a, b, which)
+                if len(left):
+                    todo.append((a, b, left))
+                else:
+                    self._covered(float(np.log(b.C / a.C)))
 
     def _settle(self, first: Ends, last: Ends, which: IntArray) -> IntArray:
         """Note what is known between two ends; returns the tests of which it is not."""
@@ -152,11 +173,11 @@ class TrainingSet:
             self.changes.add(self.names[turned], np.full(len(turned), 0.5 * (first.C + last.C)))
             return which[:0]
         sets = np.zeros(len(which), dtype=np.intp)
-        a, b = first.part(slice(None), which), last.part(slice(None), which)
-        proved, line = compare(
-            self.problem, self.problem.weight[None], a, b, sets, self.tests.part(which),
-            self._widest[which],
-        )  # fmt: skip
+        a, b, tests, widest = first, last, self.tests, self._widest
+        if len(which) < len(tests):
+            a, b = first.part(slice(None), which), last.part(slice(None), which)
+            tests, widest = tests.part(which), widest[which]
+        proved, line = compare(self.problem, self.problem.weight[None], a, b, sets, tests, widest)
         if line[0]:
             turned, Cs = on_lines(a, b, np.ones(len(which), dtype=bool))
             self.changes.add(self.names[which[turned]], Cs)
@@ -176,7 +197,7 @@ class TrainingSet:
         ends = []
         for at in (max(piece.low, first.C), min(piece.high, last.C)):
             coef, h, b = piece.at(at)
-            ends.append(self._ends(at, coef, h, b))
+            ends.append(self._ends(at, coef, h, b, middle.states))
         here, there = ends
         differ = (here.values[which] > 0) != (there.values[which] > 0)
         turned, Cs = on_lines(here.part(slice(None), which), there.part(slice(None), which), differ)
@@ -190,30 +211,44 @@ class TrainingSet:
 
     def _where(self, first: Ends, last: Ends, which: IntArray) -> float:
         """Where to solve next."""
-        middle = float(np.sqrt(first.C * last.C))
         here, there = first.values[which], last.values[which]
         turned = np.flatnonzero((here > 0) != (there > 0))
         if not len(turned):
-            return middle
+            return self._balanced(first, last, which)
+        middle = float(np.sqrt(first.C * last.C))
         one = turned[0]
         part = here[one] / (here[one] - there[one])
         if not EDGE < part < 1.0 - EDGE:
             return middle
         return float(first.C + part * (last.C - first.C))
 
+    def _balanced(self, first: Ends, last: Ends, which: IntArray) -> float:
+        """Where both sides are equally hard to prove, for the test that is the hardest.
+
+        The gap grows with the third power of a step, and may be as large as the product of the
+        values at its ends: a side with a small value has to be short.
+        """
+        here, there = np.abs(first.values[which]), np.abs(last.values[which])
+        one = int(np.argmin(here * there))
+        low, high = np.cbrt(here[one]), np.cbrt(there[one])
+        part = min(max(low / max(low + high, TINY), SHORTEST), 1.0 - SHORTEST)
+        return float(first.C * (last.C / first.C) ** part)
+
     def _point(self, ends: Ends) -> Point:
         """A solution as the tracker knows it."""
         coef, b = ends.coef[0], float(ends.b[0])
-        state = states_of(self.problem, ends.C, coef)
+        state = states_of(self.problem, ends.C, coef) if ends.states is None else ends.states
         return Point(ends.C, state, coef.copy(), ends.u[0] - b, b)
 
     def taken(self, ends: Ends) -> Ends:
         """A solution that was found elsewhere, with a coefficient for each row."""
         return replace(ends, coef=self.merged.together(ends.coef[0])[None])
 
-    def _ends(self, C: float, coef: FloatArray, h: FloatArray, b: float) -> Ends:
+    def _ends(
+        self, C: float, coef: FloatArray, h: FloatArray, b: float, states: StateArray | None
+    ) -> Ends:
         values = self.tests.kernel @ coef + b - self.tests.threshold
-        return Ends(C, coef[None], (h + b)[None], np.array([b]), values)
+        return Ends(C, coef[None], (h + b)[None], np.array([b]), values, states)
 
     def _solve(self, C: float, near: Point) -> Ends:
         """The solution at C, judged; solved again where it misses the mark."""
@@ -226,8 +261,9 @@ class TrainingSet:
             other = self._judged(C, point)
             if max(other[3:5]) < max(kkt, gap):
                 coef, h, b, kkt, gap, good = other
-        self.changes.solved.append((C, self.number, kkt, gap))
-        return self._ends(C, coef, h, b)
+        self.changes.solved.append(np.array([[C, self.number, kkt, gap]]))
+        states = point.state if coef is point.coef else None
+        return self._ends(C, coef, h, b, states)
 
     def _judged(
         self, C: float, point: Point

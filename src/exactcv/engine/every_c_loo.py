@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .. import tolerances
 from ..judge.certificate import judge_for
 from ..judge.ledger import Ledger
-from ..problem.folds import Folds
+from ..problem.folds import folds_of_rows
 from ..problem.grid import Grid
 from ..problem.problem import Problem, Task
 from ..runtime.threads import Cancelled
@@ -34,7 +34,7 @@ __all__ = ["EveryRow", "first_of_twins", "starting_points"]
 # Values of C in a decade at which all rows are left out.
 PER_DECADE = 2
 # Rows that are worth a table of their own, halving the interval at most so often.
-ENOUGH, MOST_HALVINGS = 12, 8
+ENOUGH, MOST_HALVINGS = 14, 8
 
 
 def starting_points(low: float, high: float) -> FloatArray:
@@ -105,11 +105,11 @@ class EveryRow:
     ):
         self.problem, self.merged, self.rows = problem, merged, rows
         self.tests, self.names, self.span = tests, names, span
-        self._folds = Folds(problem.n, tuple(rows[:, None]), tuple(rows[:, None]))
         self._cancel, self._tol, self._covered = cancel, tol, covered
         self._tracker = Tracker(merged.problem, cancel, tol)
         self._judge = judge_for(problem)
         self._widest = tests.widest(problem)
+        self._one: TrainingSet | None = None
         self.changes = Changes()
         self.counts = {"folds_solved": 0, "points": 0}
 
@@ -122,6 +122,8 @@ class EveryRow:
             here = self._at(point, everyone)
             self._between(last, here, everyone, 0)
             last = here
+        if self._one is not None:
+            self.changes.extend(self._one.changes)
         return labels
 
     # ---- between two values of C ---------------------------------------------------------------
@@ -152,13 +154,16 @@ class EveryRow:
             self._covered(length)
 
     def _alone(self, fold: int, first: Ends, last: Ends) -> None:
-        one = np.array([fold])
-        row = TrainingSet(
-            self.problem, self.merged, self.rows[one], self.tests.part(one), self.names[one],
-            int(self.names[fold]), self._cancel, self._tol, judge=self._judge,
-        )  # fmt: skip
-        row.between(row.taken(first), row.taken(last), np.zeros(1, dtype=np.intp))
-        self.changes.extend(row.changes)
+        one = slice(fold, fold + 1)
+        here = self.rows[one], self.tests.part(one), self.names[one], int(self.names[fold])
+        if self._one is None:
+            self._one = TrainingSet(
+                self.problem, self.merged, *here, self._cancel, self._tol, judge=self._judge
+            )
+        else:
+            self._one.instead(*here)
+        row = self._one
+        row.unsettled(row.taken(first), row.taken(last), np.zeros(1, dtype=np.intp))
 
     def _weights(self, which: IntArray) -> FloatArray:
         weight = np.tile(self.problem.weight, (len(which), 1))
@@ -171,7 +176,8 @@ class EveryRow:
         """Leave out the rows of some folds, judged as ever."""
         C, n = point.C, self.problem.n
         grid = Grid(np.array([C]), np.array([0.5 / (n * C)]), scale_with_fold=False)
-        task = Task(self.problem, self._folds.part(which), grid, True, self._tol)
+        own = self.rows[which]
+        task = Task(self.problem, folds_of_rows(n, own), grid, True, self._tol)
         found = np.empty((len(which), n))
 
         def seen(ledger: Ledger, folds: IntArray, coef: FloatArray) -> None:
@@ -183,15 +189,13 @@ class EveryRow:
         LeaveOneOut(task, ledger, self.span, self._cancel, self.merged).at(
             np.zeros(1, int), [point]
         )
-        own = self.rows[which]
         found[np.arange(len(which)), own] = 0.0
         h = self._products(ledger, found)
         b = self._judge.intercepts(h, found, np.full(len(which), C), own)
         h += b[:, None]
-        for f in range(len(which)):
-            figures = float(ledger.kkt[0, f]), float(ledger.gap[0, f])
-            self.changes.solved.append((C, int(self.names[which[f]]), *figures))
-        self.changes.solved.append((C, -1, float(ledger.kkt[0, -1]), float(ledger.gap[0, -1])))
+        names = np.append(self.names[which], -1)
+        figures = np.full(len(names), C), names, ledger.kkt[0], ledger.gap[0]
+        self.changes.solved.append(np.column_stack(figures))
         self.counts["folds_solved"] += len(which)
         self.counts["points"] += 1
         values = h[np.arange(len(which)), own] - self.tests.threshold[which]
@@ -216,7 +220,11 @@ class EveryRow:
     def _products(self, ledger: Ledger, coef: FloatArray) -> FloatArray:
         """K c, from the full data's and what differs where that is little."""
         by = coef - ledger.coef[0]
-        touched = np.flatnonzero(by.any(axis=0))
+        moved = by != 0.0
+        some, touched = np.flatnonzero(moved.any(axis=1)), np.flatnonzero(moved.any(axis=0))
+        h = np.tile(ledger.h[0], (len(coef), 1))
         if 2 * len(touched) > self.problem.n:
-            return np.asarray(coef @ self.problem.K)
-        return np.asarray(by[:, touched] @ self.problem.K[touched] + ledger.h[0])
+            h[some] = coef[some] @ self.problem.K
+        elif len(some):
+            h[some] += by[np.ix_(some, touched)] @ self.problem.K[touched]
+        return h

@@ -8,7 +8,8 @@ from ...types import FloatArray
 
 __all__ = ["between"]
 
-NEAREST, TRIED, OFF_KNOT, RIDGE = 24, (1, 3, 12), 0.125, 1e-9
+NEAREST, TRIED, RIDGE = 24, (1, 3, 12), 1e-9
+OFF, OFF_KNOT = (0.03, 0.125, 0.5), 0.125
 
 
 def between(
@@ -42,29 +43,29 @@ def between(
     if value[0] * value[1] <= 0.0:
         return False, same
     if not intercept:
-        return _enough(value, gap, square, bend), same
+        return _enough(value, gap, square, bend, 0.0, np.inf), same
     least, side = min(abs(value[0]), abs(value[1])), np.sign(value[0])
-    able = inside[0] | inside[1]
-    able &= np.maximum(np.abs(x[0]), np.abs(x[1])) <= OFF_KNOT * least
+    off = np.maximum(np.abs(x[0]), np.abs(x[1]))
     rising = side * y[used] > 0
     roots = [[np.sqrt(np.where(way, p[k], a[k])) for k in (0, 1)] for way in (rising, ~rising)]
     room, other = ((first + second) ** 2 for first, second in roots)
-    strength = (1.0 - OFF_KNOT) * least
-    if strength * room[able].sum() <= 2.0 * bend:
-        return False, same
-    if _enough(value, gap, widest, bend):
-        return True, same
+    for level in OFF:
+        everyone = float(room[off <= level * least].sum())
+        if _enough(value, gap, widest, bend, level * least, everyone):
+            return True, same
+    able = (inside[0] | inside[1]) & (off <= OFF_KNOT * least)
     rows = np.flatnonzero(used)[able]
     order = np.argsort(-kernel[rows], kind="stable")[:NEAREST]
     rows, room, other = rows[order], room[able][order], other[able][order]
+    off = off[able][order]
     if not len(rows):
         return False, same
 
     def proved(w: FloatArray, most: float) -> bool:
         some = rows[: len(w)]
-        reach = square - 2.0 * w @ kernel[some] + w @ K[np.ix_(some, some)] @ w
-        enough = _enough(value, gap, max(float(reach), 1e-9 * abs(square)), bend)
-        return strength * most > 2.0 * bend and enough
+        apart = float(square - 2.0 * w @ kernel[some] + w @ K[np.ix_(some, some)] @ w)
+        reach = max(apart, 1e-9 * abs(square))
+        return _enough(value, gap, reach, bend, float(off[: len(w)].max()), most)
 
     for count in TRIED:
         total = room[:count].sum()
@@ -82,7 +83,12 @@ def _projection(K_MM: FloatArray, kernel: FloatArray) -> FloatArray:
     return np.asarray(x + (1.0 - x.sum()) / ones.sum() * ones)
 
 
-def _enough(value: list[float], gap: float, reach: float, bend: float) -> bool:
-    lost = np.sqrt(reach * gap)
-    first, second = ((1.0 - OFF_KNOT) * abs(v) - lost for v in value)
+def _enough(
+    value: list[float], gap: float, reach: float, bend: float, off: float, room: float
+) -> bool:
+    least, lost = min(abs(value[0]), abs(value[1])), np.sqrt(reach * gap)
+    part = 1.0 - off / least
+    first, second = (part * abs(v) - lost for v in value)
+    if part * least * room <= 2.0 * bend:
+        return False
     return bool(first > 0.0 and second > 0.0 and 4.0 * first * second > reach * bend)
