@@ -85,14 +85,16 @@ def test_claims_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_all_folds_have_in_common_drowns_no_error() -> None:
-    """Equal rows of both classes stand at C and -C in every fold: sums of that round too much."""
+    """Equal rows of both classes stand at their bounds in every fold: sums of that round too much."""
     task = make_task(many_free(), [1.0])
     K, rng = task.problem.K.copy(), np.random.default_rng(0)
-    K[1], K[:, 1] = K[0], K[:, 0]
+    for twin in (1, 2):
+        K[twin], K[:, twin] = K[0], K[:, 0]
     base = np.zeros(len(K))
-    base[:2] = 1e5, -1e5
+    # Thirds, so that their sums round and do not just cancel, on any processor.
+    base[:3] = 1e7 / 3.0, 2e7 / 3.0, -1e7
     moved = rng.normal(size=(1000, len(K)))
-    moved[:, :2] = 0.0
+    moved[:, :3] = 0.0
     held = []
     for near in ((base, base @ K), (np.zeros(len(K)), np.zeros(len(K)))):
         given = Ledger(task).claims(0)
