@@ -85,7 +85,7 @@ def test_claims_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_all_folds_have_in_common_drowns_no_error() -> None:
-    """Equal rows of both classes stand at their bounds in every fold: sums of that round too much."""
+    """Equal rows of both classes are at their bounds in every fold: sums of that round too much."""
     task = make_task(many_free(), [1.0])
     K, rng = task.problem.K.copy(), np.random.default_rng(0)
     for twin in (1, 2):
