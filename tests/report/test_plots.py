@@ -182,3 +182,13 @@ def test_the_curve_shows_the_score_that_was_asked_for() -> None:
 def test_bright_is_good(scoring: str | None, colours: str) -> None:
     model = exactcv.SVCCV(Cs=[0.1, 1.0], gamma=[0.1, 1.0], scoring=scoring).fit(X, LABELS)
     assert model.plot("heatmap").image_.get_cmap().name == colours
+
+
+def test_the_band_of_losses_is_as_high_as_they_are() -> None:
+    result = exactcv.cross_validate(
+        X, 1e3 * X[:, 0], loss="epsilon_insensitive", epsilon=10.0, Cs=[1.0, 100.0]
+    )
+    band = result.plot().band_.get_paths()[0].vertices
+    assert (
+        band[:, 1].max() == pytest.approx((result.error + result.se).max()) and result.error[0] > 1
+    )

@@ -107,16 +107,17 @@ class ErrorCurveDisplay(Display):
         ax = self._place(ax)
         x, error = axes[against], self.error
         order = np.argsort(x)
+        name = self.label.partition(",")[0]
         options: dict[str, Any] = {"marker": ".", "label": self.label} | line_options
         (self.line_,) = ax.plot(x[order], error[order], **options)
         self.band_ = None
         if np.isfinite(self.se).any():
-            low, high = np.clip([error - self.se, error + self.se], 0.0, 1.0)
+            most = 1.0 if name == "left-out error" else np.inf  # a share, or in the target's unit
+            low, high = np.clip([error - self.se, error + self.se], 0.0, most)
             self.band_ = ax.fill_between(
                 x[order], low[order], high[order], alpha=0.25, linewidth=0,
                 color=self.line_.get_color(), label="one standard error",
             )  # fmt: skip
-        name = self.label.partition(",")[0]
         least = name.startswith("left-out")
         self.best_ = self._mark(
             x, self.best, "o", name.replace("left-out", "least") if least else "best"
