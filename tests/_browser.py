@@ -47,6 +47,15 @@ const outside = [...document.querySelectorAll('body *')].filter(e => !e.closest(
     && e.getBoundingClientRect().right > width + 1).map(e => e.tagName + ' ' + e.textContent);
 const cut = [...document.querySelectorAll('.figure, .scroll, h1, h2')]
     .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent);
+for (const chart of document.querySelectorAll('svg')) {
+  const frame = chart.getBoundingClientRect();
+  texts(chart).forEach(e => { const r = e.getBoundingClientRect();
+    if (r.left < frame.left - 1 || r.right > frame.right + 1 || r.bottom > frame.bottom + 1)
+      cut.push(e.textContent); });
+}
+for (const e of document.querySelectorAll('.figure b'))  // a number in two lines
+  if (e.getBoundingClientRect().height > 2 * parseFloat(getComputedStyle(e).fontSize))
+    cut.push(e.textContent);
 const found = {width, needed: document.documentElement.scrollWidth, overlaps, outside, cut};
 """
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from .command import command_line
+
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 FIGURES = RESULTS / "figures"
 
@@ -17,6 +19,20 @@ FIGURES = RESULTS / "figures"
 def write_section(file: str, key: str, text: str, title: str) -> None:
     """Put a section into results/FILE.md, which begins with the title if it is new."""
     put_section(RESULTS / f"{file}.md", key, text, f"# {title}\n")
+
+
+def publish(
+    file: str, key: str, title: str, paragraphs: Iterable[str], head: str, write: bool
+) -> None:
+    """Print a section that says which command made it; with ``write`` put it into results/FILE.md.
+
+    ``head`` is the title of the file, if it is new.
+    """
+    made = f"Made by `{command_line()}`."
+    text = "\n\n".join([f"## {title}", made, *paragraphs])
+    print(text)
+    if write:
+        write_section(file, key, text, head)
 
 
 def put_section(path: Path, key: str, text: str, new: str = "") -> None:

@@ -128,6 +128,7 @@ def table(cells: dict[str, Cell]) -> str:
             shown = mine / least
             text = f"{shown:.2f}" if bar >= 1 else f"{1 / shown:.1f}"
             line += [f"{mine:.2f}", f"{least:.2f}", text if not shown > bar else f"**{text}**"]
+        line = ["-" if entry == "nan" else entry for entry in line]
         lines.append(line)
     return markdown(head, lines)
 
@@ -177,7 +178,7 @@ def main() -> None:
             if args.write:
                 write_records(FILE, records)
     order = [f"{name} {gamma:g}" for name in SETS for gamma in GAMMAS]
-    cells = {key: cells[key] for key in order if key in cells}
+    cells = {key: cells[key] for key in order if "exactcv" in cells.get(key, {}).get("5-fold", {})}
     text = (
         f"Made by `{command.command_line()}` on\n\n{facts()}\n\n{summary(cells)}\n\n{table(cells)}"
     )

@@ -1,44 +1,44 @@
 """Support vector regression and kernel quantile regression, beside what users would run instead.
 
-    python -m benchmarks.users.regression --data DIR [--parts NAME ...] [--write]
+    python -m benchmarks.users.regression --data DIR [--parts NAME ...] [--rows ROW ...] [--write]
 
-CPU seconds on one thread, every pair of figures from one run, the least of two.  Features are
-standardised, gamma is 1 / p, C goes from 1e-2 to 1e3 times the spread of y, epsilon is 0.02, 0.1
-and 0.3 times it.  scikit-learn and scikit-learn-intelex run at their default tolerance.  Refits
-that would take too long are estimated from 30 of them.
+CPU seconds on one thread, every row of a table from one run, the least of two (of large sets, one).
+Features are standardised, gamma is 1 / p, C goes from 1e-2 to 1e3 times the spread of y, epsilon is
+0.02, 0.1 and 0.3 times it.  scikit-learn and scikit-learn-intelex run at their default tolerance.
+Refits that would take too long are estimated from a few of them.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
 
 import numpy as np
+from sklearn.datasets import load_diabetes
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold, LeaveOneOut
 from sklearn.svm import SVR
-from threadpoolctl import threadpool_limits
 
 import exactcv
-from benchmarks.lib import command
 from benchmarks.lib.data import Rows, standardised
-from benchmarks.lib.results import markdown, write_section
+from benchmarks.lib.parts import Part, run_parts
 
 FILE, TITLE = "regression", "Regression"
 C_GRID, EPSILONS = np.geomspace(1e-2, 1e3, 20), (0.02, 0.1, 0.3)
 QUANTILES, LAMBDAS = np.arange(1, 10) / 10, 20
-SAMPLED = 30  # refits from which the time of all is estimated
 
 
 def rows_of(folder: str, name: str, most: int | None = None) -> Rows:
     """Standardised features and y in units of its spread."""
-    table = np.loadtxt(
-        Path(folder) / "regression" / f"{name}.csv.gz", delimiter=",", skiprows=1, ndmin=2
-    )
-    X, y = table[:, :-1], table[:, -1]
+    if name == "diabetes":
+        X, y = load_diabetes(return_X_y=True)
+    else:
+        path = Path(folder) / "regression" / f"{name}.csv.gz"
+        table = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+        X, y = table[:, :-1], table[:, -1]
     if most is not None:
         drawn = np.sort(np.random.default_rng(0).permutation(len(y))[:most])
         X, y = X[drawn], y[drawn]
@@ -90,7 +90,7 @@ def leave_one_out(folder: str, name: str) -> list[str]:
 
     brute = seconds(refits, 1) * len(y) / len(sample)
     return [
-        f"{name}, n={len(y)}", f"{mine:.2f}", f"{plain:.2f}", f"{mine / plain:.2f}",
+        f"{len(y)}", f"{mine:.2f}", f"{plain:.2f}", f"{mine / plain:.2f}",
         f"{brute:.0f}", f"{brute / mine:.0f}",
     ]  # fmt: skip
 
@@ -118,7 +118,7 @@ def five_fold(folder: str, name: str, most: int | None = None) -> list[str]:
 
         return lambda: all_points(fit, Cs, epsilons)
 
-    repeats = 2 if len(y) < 2000 else 1
+    repeats = 2 if len(y) < 1000 else 1
     mine, plain = seconds(ours, repeats), seconds(theirs(SVR), repeats)
     faster, shown = plain, "-"
     try:
@@ -128,7 +128,7 @@ def five_fold(folder: str, name: str, most: int | None = None) -> list[str]:
     else:
         intel = seconds(theirs(intel_svm.SVR), repeats)
         faster, shown = min(plain, intel), f"{intel:.2f}"
-    return [f"{name}, n={len(y)}", f"{mine:.2f}", f"{plain:.2f}", shown, f"{faster / mine:.1f}"]
+    return [f"{len(y)}", f"{mine:.2f}", f"{plain:.2f}", shown, f"{faster / mine:.1f}"]
 
 
 # ---- quantiles -----------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def quantiles(folder: str, name: str) -> list[str]:
     brute = seconds(lambda: [_clarabel(K, y, 0.5, float(C)) for C in C_GRID[::4]], 1) / 5
     brute *= n * LAMBDAS * len(QUANTILES)
     return [
-        f"{name}, n={n}", f"{mine:.2f}", f"{path:.2f}", f"{mine / path:.1f}",
+        f"{n}", f"{mine:.2f}", f"{path:.2f}", f"{mine / path:.1f}",
         f"{brute:.0f}", f"{brute / mine:.0f}",
     ]  # fmt: skip
 
@@ -201,52 +201,38 @@ def intervals(folder: str) -> list[str]:
         other.predict_interval(new)
 
     mine, mapie = seconds(ours, 3), seconds(theirs, 1)
-    return ["boston, n=500", f"{mine:.3f}", f"{mapie:.1f}", f"{mapie / mine:.0f}"]
+    return [f"{len(y)}", f"{mine:.3f}", f"{mapie:.1f}", f"{mapie / mine:.0f}"]
 
 
-PARTS: dict[str, tuple[str, list[str], Callable[[str], list[list[str]]]]] = {
-    "loo": (
-        "SVR, leave-one-out, 20 C x 3 epsilons, all left-out values",
-        ["data", "exactcv", "60 plain SVR fits", "ratio", "refits (estimated)", "times faster"],
-        lambda folder: [leave_one_out(folder, name) for name in ("boston", "concrete")],
-    ),
-    "folds": (
-        "SVR, 5-fold, 20 C x 3 epsilons",
-        ["data", "exactcv", "scikit-learn", "scikit-learn-intelex", "times the faster"],
-        lambda folder: [
-            five_fold(folder, "boston"), five_fold(folder, "concrete"),
-            five_fold(folder, "kin8nm", 4000),
-        ],
-    ),
-    "quantiles": (
-        "Quantile regression, leave-one-out, 9 quantiles x 20 C",
-        ["data", "exactcv", "the paths alone", "ratio", "Clarabel refits (estimated)",
+PARTS = {
+    "loo": Part(
+        "SVR, leave-one-out, 20 C x 3 epsilons, all left-out values (CPU seconds)",
+        ["data", "n", "exactcv", "60 plain SVR fits", "ratio", "refits (estimated)",
          "times faster"],
-        lambda folder: [quantiles(folder, name) for name in ("gagurine", "boston", "wine_red")],
+        {name: partial(leave_one_out, name=name) for name in ("boston", "concrete")},
     ),
-    "intervals": (
-        "Jackknife+ intervals of 100 new rows, fit included",
-        ["data", "exactcv", "MAPIE with SVR", "times faster"],
-        lambda folder: [intervals(folder)],
+    "folds": Part(
+        "SVR, 5-fold, 20 C x 3 epsilons (CPU seconds)",
+        ["data", "n", "exactcv", "scikit-learn", "scikit-learn-intelex", "times the faster"],
+        {
+            "boston": partial(five_fold, name="boston"),
+            "concrete": partial(five_fold, name="concrete"),
+            "kin8nm": partial(five_fold, name="kin8nm", most=4000),
+        },
+    ),
+    "quantiles": Part(
+        "Quantile regression, leave-one-out, 9 quantiles x 20 C (CPU seconds)",
+        ["data", "n", "exactcv", "the paths alone", "ratio", "Clarabel refits (estimated)",
+         "times faster"],
+        {name: partial(quantiles, name=name) for name in ("gagurine", "boston", "wine_red")},
+    ),
+    "intervals": Part(
+        "Jackknife+ intervals of 100 new rows, fit included (CPU seconds)",
+        ["data", "n", "exactcv", "MAPIE with SVR", "times faster"],
+        {"boston": intervals},
     ),
 }  # fmt: skip
 
 
-def main() -> None:
-    parser = command.parser(__doc__, {}, FILE)
-    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
-    given = command.parse_with_data(parser)
-    warnings.simplefilter("ignore")
-    with threadpool_limits(1):
-        for name in given.parts:
-            title, head, work = PARTS[name]
-            rows = work(given.data)
-            text = f"**{title}** (CPU seconds)\n\n{markdown(head, rows)}"
-            print(text + "\n", flush=True)
-            if given.write:
-                made = f"Made by `{command.command_line()}`."
-                write_section(FILE, name, f"{made}\n\n{text}", TITLE)
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(__doc__, FILE, TITLE, PARTS)

@@ -2,8 +2,9 @@
 
     python -m benchmarks.users.regression_checks --data DIR [--parts NAME ...] [--write]
 
-*agreement*: every set of regression data, 80 rows each, C from 1e-2 to 1e3 times the spread of y,
-for tubes (also of no width and so wide that no row is outside) and quantiles (also 0.01 and 0.99).
+*agreement*: diabetes and every set of regression data, 80 rows each, C from 1e-2 to 1e3 times the
+spread of y, for tubes (also of no width and so wide that no row is outside) and quantiles (also
+0.01 and 0.99).
 Ours is compared with Clarabel's answer to the quadratic programme, and 5-fold predictions with
 those of scikit-learn's SVR at a tolerance of 1e-6.  *coverage*: how many new values lie in the
 intervals, over 500 simulated sets.
@@ -11,7 +12,7 @@ intervals, over 500 simulated sets.
 
 from __future__ import annotations
 
-import warnings
+from functools import partial
 from typing import Any
 
 import clarabel
@@ -20,16 +21,15 @@ from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold
 from sklearn.svm import SVR
-from threadpoolctl import threadpool_limits
 
 import exactcv
-from benchmarks.lib import command
-from benchmarks.lib.results import markdown, write_section
+from benchmarks.lib.parts import Part, run_parts
 from benchmarks.users.regression import FILE, TITLE, rows_of
+from exactcv.crossval.prediction_intervals import promised
 
 SETS = (
-    "auto_mpg", "boston", "concrete", "energy", "engel", "gagurine", "geyser", "kin8nm", "mcycle",
-    "power_plant", "wine_red", "yacht",
+    "diabetes", "auto_mpg", "boston", "concrete", "energy", "engel", "gagurine", "geyser", "kin8nm",
+    "mcycle", "power_plant", "wine_red", "yacht",
 )  # fmt: skip
 ROWS, CS = 80, (1e-2, 1.0, 1e3)
 LOSSES: list[dict[str, Any]] = [
@@ -37,6 +37,7 @@ LOSSES: list[dict[str, Any]] = [
     *({"loss": "pinball", "quantile": tau} for tau in (0.01, 0.5, 0.99)),
 ]
 SIMULATED, TRAINING = 500, 40
+INTERVALS = ("jackknife+", "cv+", "jackknife-minmax", "conformalised quantiles")
 
 
 def interior_points(
@@ -89,10 +90,10 @@ def agreement(folder: str, name: str) -> list[str]:
                     theirs = model.fit(X[train], y[train]).predict(X[test])
                     svr = max(svr, float(np.abs(theirs - ours.decision[l, test]).max()))
     shown = f"{max(objective, 0.0):.1e}", f"{max(values, 0.0):.1e}", f"{svr:.1e}"
-    return [f"{name}, n={len(y)}", *shown, "yes" if exact else "NO"]
+    return [f"{len(y)}", *shown, "yes" if exact else "NO"]
 
 
-def coverage(what: str) -> list[str]:
+def coverage(_: str, what: str) -> list[str]:
     """The share of new values inside, one from each simulated set."""
     rng = np.random.default_rng(0)
     target, inside, width = 0.9, [], []
@@ -111,46 +112,28 @@ def coverage(what: str) -> list[str]:
         inside.append(low <= y[-1] <= high)
         width.append(high - low)
     share = float(np.mean(inside))
-    promised = target if what == "jackknife-minmax" else 2.0 * target - 1.0
+    sure = promised(method, target, TRAINING, 10 if what == "cv+" else TRAINING)
     error = np.sqrt(share * (1.0 - share) / SIMULATED)
     return [
-        what, f"{share:.1%}", f"{error:.1%}", f"{target:.0%}", f"{promised:.0%}",
+        f"{share:.1%}", f"{error:.1%}", f"{target:.0%}", f"{sure:.0%}",
         f"{np.median(width):.2f}",
     ]  # fmt: skip
 
 
-PARTS: dict[str, tuple[str, list[str], Any]] = {
-    "agreement": (
+PARTS = {
+    "agreement": Part(
         "Largest differences, in units of the spread of y: the objective (relative) and f from "
         "Clarabel's, 5-fold predictions from SVR's (tol=1e-6)",
-        ["data", "objective", "f, beyond what its gap leaves open", "SVR", "all exact"],
-        lambda folder: [agreement(folder, name) for name in SETS],
+        ["data", "n", "objective", "f, beyond what its gap leaves open", "SVR", "all exact"],
+        {name: partial(agreement, name=name) for name in SETS},
     ),
-    "coverage": (
+    "coverage": Part(
         f"Share of new values inside, {SIMULATED} simulated sets of {TRAINING} rows",
         ["intervals", "inside", "standard error", "aimed at", "promised", "median width"],
-        lambda folder: [
-            coverage(what)
-            for what in ("jackknife+", "cv+", "jackknife-minmax", "conformalised quantiles")
-        ],
+        {what: partial(coverage, what=what) for what in INTERVALS},
     ),
 }
 
 
-def main() -> None:
-    parser = command.parser(__doc__, {}, FILE)
-    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
-    given = command.parse_with_data(parser)
-    warnings.simplefilter("ignore")
-    with threadpool_limits(1):
-        for name in given.parts:
-            title, head, work = PARTS[name]
-            text = f"**{title}**\n\n{markdown(head, work(given.data))}"
-            print(text + "\n", flush=True)
-            if given.write:
-                made = f"Made by `{command.command_line()}`."
-                write_section(FILE, name, f"{made}\n\n{text}", TITLE)
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(__doc__, FILE, TITLE, PARTS)

@@ -4,23 +4,28 @@
 
 ``search``: ``GridSearchCV`` over 11 C x 6 gammas, 5 folds, two jobs; exactcv's on ``SVC`` against
 scikit-learn's on its own ``SVC`` and on that of scikit-learn-intelex.  ``score``:
-``cross_val_score(SVC(), ...)``, one C, on ten classes.  Each side runs in a process of its own,
-with its imports and a small fit done before the clock starts; wall seconds, and CPU seconds of all
-processes beside them.  The best score of each side shows that they did the same work.
+``cross_val_score(SVC(), ...)``, ``score_gamma`` the same with gamma = 1/p, ``score_cv``:
+``SVCCV`` with one C against that score and one fit; one C each, two to ten classes.  Each side runs
+in a process of its own, with its imports and a small fit done before the clock starts, and short
+work several times; CPU seconds of all processes, which is what sides are compared by (wall seconds
+of two jobs mean little on a machine that others use), and wall seconds beside them.  The best score
+of each side shows that they did the same work.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky import reusable_executor
 from sklearn import model_selection
 from sklearn.datasets import load_iris
 from sklearn.svm import SVC
@@ -34,14 +39,17 @@ from benchmarks.users.peers import peers
 from benchmarks.users.sets import Cs, load
 
 SIDES = ("exactcv", "scikit-learn", "intelex")
-SEARCHED = ("heart", "pima", "german", "splice", "a1a", "digits")
-SCORED = ("digits",)
+SEARCHED = ("heart", "sonar", "australian", "pima", "german", "digits")
+SCORED = ("digits", "wine", "iris", "breast_cancer", "heart", "sonar")
 GAMMAS = np.logspace(-1, 1, 6)  # divided by the number of features
 # The work, the sets it is done on, and how many times faster ours is to be.
 WORKS: dict[str, tuple[tuple[str, ...], float]] = {
     "search": (SEARCHED, 8.0),
     "score": (SCORED, 1.0),
+    "score_gamma": (SCORED, 1.0),
+    "score_cv": (SCORED, 1.0),
 }
+AGAIN = 5  # what takes no second is done so often
 
 
 def search(side: str, X: np.ndarray, y: np.ndarray) -> float:
@@ -52,34 +60,64 @@ def search(side: str, X: np.ndarray, y: np.ndarray) -> float:
     return float(room.GridSearchCV(make(), grid, cv=5, n_jobs=2).fit(X, y).best_score_)
 
 
-def score(side: str, X: np.ndarray, y: np.ndarray) -> float:
+def score(side: str, X: np.ndarray, y: np.ndarray, **given: Any) -> float:
     """The mean score of one model."""
     make: Any = SVC if side == "exactcv" else peers()[side]
     room: Any = exactcv if side == "exactcv" else model_selection
-    return float(room.cross_val_score(make(), X, y, cv=5).mean())
+    return float(room.cross_val_score(make(**given), X, y, cv=5).mean())
+
+
+def score_gamma(side: str, X: np.ndarray, y: np.ndarray) -> float:
+    """The same with a gamma that all folds share."""
+    return score(side, X, y, gamma=1.0 / X.shape[1])
+
+
+def score_cv(side: str, X: np.ndarray, y: np.ndarray) -> float:
+    """The score of one model, and the model."""
+    gamma = 1.0 / X.shape[1]
+    if side == "exactcv":
+        model = exactcv.SVCCV(Cs=[1.0], gamma=gamma, cv=5, n_jobs=1).fit(X, y)
+        return float(model.best_score_)
+    peers()[side](gamma=gamma).fit(X, y)
+    return score(side, X, y, gamma=gamma)
 
 
 def one(folder: str, work: str, name: str, side: str) -> dict[str, float]:
     """A run in this process."""
-    run: Callable[[str, np.ndarray, np.ndarray], float] = search if work == "search" else score
+    run: Callable[[str, np.ndarray, np.ndarray], float] = RUNS[work]
+    warnings.simplefilter("ignore")
     X, y = load(Path(folder), name)
     run(side, *load_iris(return_X_y=True))  # what is loaded when it is needed, and the workers
-    before, start = _cpu(), perf_counter()
-    best = run(side, X, y)
-    wall = perf_counter() - start
-    if side != "exactcv" and work == "search":
-        get_reusable_executor().shutdown(wait=True)  # then its seconds count
-    return {"seconds": wall, "cpu": _cpu() - before, "score": best}
+    found = []
+    for _ in range(1 if work == "search" else AGAIN):
+        before, start = _cpu(), perf_counter()
+        best = run(side, X, y)
+        wall = perf_counter() - start
+        found.append({"seconds": wall, "cpu": _cpu() - before, "score": best})
+    return min(found, key=lambda one: one["cpu"])
+
+
+RUNS: dict[str, Callable[[str, np.ndarray, np.ndarray], float]] = {
+    "search": search,
+    "score": score,
+    "score_gamma": score_gamma,
+    "score_cv": score_cv,
+}
 
 
 def _cpu() -> float:
-    used = [resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    """CPU seconds of this process and of the workers that joblib keeps (Linux alone tells)."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    ticks = 0
+    for pid in getattr(reusable_executor._executor, "_processes", None) or {}:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return own.ru_utime + own.ru_stime + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def text_of(kept: dict[str, Any]) -> str:
     head = ["work", "data", *(f"{s}: wall (s)" for s in SIDES), *(f"{s}: CPU (s)" for s in SIDES),
-            "times faster", *(f"{s}: score" for s in SIDES)]  # fmt: skip
+            "times less CPU", *(f"{s}: score" for s in SIDES)]  # fmt: skip
     lines = []
     for key, cell in kept.items():
         work, name = key.split()
@@ -87,12 +125,12 @@ def text_of(kept: dict[str, Any]) -> str:
         for figure in ("seconds", "cpu"):
             theirs = [cell[s][figure] for s in SIDES[1:] if s in cell]
             least[figure] = min(theirs, default=np.nan) / cell["exactcv"][figure]
-        times = f"{least['seconds']:.1f} (CPU {least['cpu']:.1f})"
+        times = f"{least['cpu']:.2g} (wall {least['seconds']:.2g})"
         lines.append([
             work, name,
-            *(f"{cell[s]['seconds']:.2f}" if s in cell else "-" for s in SIDES),
-            *(f"{cell[s]['cpu']:.2f}" if s in cell else "-" for s in SIDES),
-            times if not least["seconds"] < bar else f"**{times}**",
+            *(f"{cell[s]['seconds']:.3g}" if s in cell else "-" for s in SIDES),
+            *(f"{cell[s]['cpu']:.3g}" if s in cell else "-" for s in SIDES),
+            times if not least["cpu"] < bar else f"**{times}**",
             *(f"{cell[s]['score']:.4f}" if s in cell else "-" for s in SIDES),
         ])  # fmt: skip
     return markdown(head, lines)
@@ -119,7 +157,7 @@ def main() -> None:
                     "--sides", side, "--one",
                 )  # fmt: skip
                 found = json.loads(out.splitlines()[-1])
-                if found["seconds"] < cell.get(side, {}).get("seconds", np.inf):
+                if found["cpu"] < cell.get(side, {}).get("cpu", np.inf):
                     cell[side] = found
                 command.say(f"{work} {name} {side}: {found}")
                 if args.write:

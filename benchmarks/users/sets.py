@@ -5,13 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 CSV = (
     "heart", "sonar", "australian", "pima", "ionosphere", "musk", "arrhythmia", "chess",
     "madelon", "a1a", "a9a_5000", "w8a",
 )  # fmt: skip
 IDA = ("image", "splice", "german", "titanic", "flare_solar", "waveform", "ringnorm")
+OWN = {  # scikit-learn's own
+    "digits": load_digits,
+    "wine": load_wine,
+    "iris": load_iris,
+    "breast_cancer": load_breast_cancer,
+}
 SETS = (*CSV, *IDA, "digits")
 # Larger sets are cut down to so many rows, drawn at random.
 MOST = dict.fromkeys(IDA, 2000) | {"w8a": 5000}
@@ -24,8 +30,8 @@ def load(folder: Path, name: str, rows: int | None = None) -> tuple[np.ndarray, 
 
     ``rows`` of them at random, if there are more.
     """
-    if name == "digits":
-        X, y = load_digits(return_X_y=True)
+    if name in OWN:
+        X, y = OWN[name](return_X_y=True)
     elif name in IDA:
         with np.load(folder / "ida" / f"{name}.npz") as stored:
             X, y = stored["x"].astype(float), stored["t"].astype(float).ravel()

@@ -13,6 +13,23 @@ AT_BOUND = 1e-9
 # is better than what is asked for.
 POLISH = 0.1
 
+# From this tolerance on the caller wants to save work: what meets it is not solved any further, and
+# working-set steps stop at this share of it.
+ROUGH = 1e-5
+ROUGH_SHARE = 0.3
+
+
+def aim(tol: float) -> float:
+    """What the figures of a solution must meet so that it is not solved again.
+
+    Examples
+    --------
+    >>> aim(1e-3), aim(1e-8) < 1e-8
+    (0.001, True)
+    """
+    return tol if tol >= ROUGH else POLISH * tol
+
+
 # What values that are claimed may be off by, as a share of what the engine aims at: the duality gap
 # has up to ten times as much of it.
 CLAIMED = 0.05

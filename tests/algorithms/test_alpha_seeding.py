@@ -181,6 +181,46 @@ def test_sir_hands_over_to_the_most_similar_row_of_the_class() -> None:
     assert (seed[change.shared] == change.coef[change.shared]).all()
 
 
+@pytest.mark.parametrize("C", [0.5, 20.0])
+def test_sir_as_printed(C: float) -> None:
+    """Algorithm 3 in plain loops, on a kernel that is 0 for most pairs of rows."""
+    problem = mixture(60)
+    group = np.arange(60) % 5
+    K = problem.K * (group[:, None] == group)
+    problem = type(problem)(K, problem.y, np.ones(60))
+    change = change_of(problem, np.arange(12), np.arange(12, 24), C)
+    expected, left = change.coef.copy(), list(change.added)
+    for r in change.removed:
+        largest, taker = 0.0, -1
+        for t in left:
+            if problem.y[r] == problem.y[t] and K[r, t] > largest:
+                largest, taker = K[r, t], t
+        if taker != -1:
+            left.remove(taker)
+            expected[taker] = change.coef[r]
+        expected[r] = 0.0
+    lower, upper, T = change.lower, change.upper, change.added
+    total = -float(np.delete(expected, T).sum())
+    expected[T] = shift(expected[T], lower[T], upper[T], total)
+    seed = SEEDS["sir"](change, match="printed")
+    assert len(left) and seed == pytest.approx(expected, abs=1e-12 * C)
+
+
+def test_sir_as_printed_where_no_rows_are_alike() -> None:
+    """K is the identity: nobody takes an alpha, and every fold has as many steps to make up."""
+    X, y = 1e3 * np.arange(80.0)[:, None], np.tile([1.0, -1.0], 40)
+    found = {
+        match: exactcv.cross_validate(
+            X, y, Cs=[1.0], gamma=1.0, cv=4, method="sir", tol=1e-3, random_state=0,
+            method_options={"match": match},
+        )
+        for match in ("nearest", "printed")
+    }  # fmt: skip
+    # 30 pairs of the first fold, 10 of each of the three that follow.
+    assert found["nearest"].stats["iterations"][0] == 30
+    assert found["printed"].stats["iterations"][0] == 60
+
+
 def test_mir_is_the_least_squares_solution_where_that_is_feasible() -> None:
     """Two rows replaced by exact copies of themselves get exactly their coefficients."""
     problem = mixture(40, 20)
@@ -248,6 +288,34 @@ def test_the_inverse_of_the_free_rows_is_kept_up_to_date() -> None:
             )
             if intercept:
                 assert x.sum() == pytest.approx(-total, abs=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_rows_that_wait_are_made_of_the_free_ones(intercept: bool) -> None:
+    """On a kernel of rank 3 most rows wait; when a free one goes, another takes its place."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(20, 3))
+    X[15:] = X[:5]
+    K = X @ X.T
+    top = float(K.diagonal().max())
+    G = K + top * intercept
+    free = FreeRows(np.arange(20), K, top, intercept)
+    rank = free.size
+    assert rank == 3 + intercept and len(free.waiting) == 20 - rank
+    for _ in range(60):
+        gone = int(rng.choice(free.rows))
+        free.remove(gone)
+        heirs = free.heirs(gone)
+        parts = free.waiting[heirs[0]]
+        assert all(abs(parts[gone]) >= abs(free.waiting[heir][gone]) for heir in heirs)
+        assert free.add(heirs[0], K[:, heirs[0]])
+        free.inherit(gone, heirs[0], parts)
+        assert not free.add(gone, K[:, gone])  # waits from now on
+        assert free.size == rank and len(free.waiting) == 20 - rank
+        for row, made_of in free.waiting.items():
+            assert set(made_of) <= set(free.rows.tolist())
+            again = sum(x * G[:, k] for k, x in made_of.items())
+            np.testing.assert_allclose(again, G[:, row], atol=1e-6 * top)
 
 
 def test_mir_takes_the_printed_right_hand_side() -> None:
@@ -408,6 +476,7 @@ def test_loose_tolerance_is_plain_smo() -> None:
         ("mir", {"max_steps": 3}, "no option 'max_steps'"),
         ("ato", {"max_steps": -1}, "max_steps"),
         ("mir", {"delta_f": "paper"}, "delta_f"),
+        ("sir", {"match": "paper"}, "match"),
         ("exact", {"warm_C": True}, "no options"),
     ],
 )

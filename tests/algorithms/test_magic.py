@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from _problems import BUILDERS
+from _problems import BUILDERS, Small
 
 import exactcv
 from exactcv.algorithms.finite_smoothing import grid_point
@@ -243,3 +243,17 @@ def test_a_kernel_that_is_not_psd_skips_the_smoothing(cv):
     assert result.stats["from_sets"].sum() == result.n_folds
     assert result.stats["iterations"].sum() == 0
     assert not result.certificate.exact and result.certificate.kkt[0] <= 1e-8
+
+
+def test_smoothing_ends_where_it_cannot_lead_anywhere():
+    """With a kernel that is not positive semidefinite, and where rounding hides the smoothing."""
+    small, cancel = build("overlap"), np.zeros(1, dtype=np.int32)
+    n = len(small.y)
+    none = np.zeros((n, 1), dtype=bool)
+    for K, most in ((-small.K, 0), (1e20 * small.K, 1)):
+        other = Small(K, small.y, small.weight)
+        batch = batch_of(other, 50.0, none)
+        inverses = Inverses(K, small.weight, 50.0, True)
+        start = K @ (50.0 * small.y)[:, None]
+        found = solve_hinge_columns(batch, start, inverses, 1.0, cancel)
+        assert found.effort.levels <= most

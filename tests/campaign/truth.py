@@ -128,13 +128,13 @@ def _quickly(small: Small, fit_intercept: bool, truth: Truth) -> bool:
 def _clarabel(small: Small, fit_intercept: bool) -> FloatArray | None:
     """The coefficients by Clarabel, cut to their boxes."""
     n, y, box = len(small.y), small.y, small.box
-    bounds = sparse.vstack([sparse.eye(n), -sparse.eye(n)])
+    bounds = np.vstack([np.eye(n), -np.eye(n)])
     # In units of the largest box: Clarabel's tolerances are absolute, C may be 1e-9.
     unit = float(box.max())
     limits = np.r_[np.maximum(0, y * box), np.maximum(0, -y * box)] / unit
     cones = [clarabel.NonnegativeConeT(2 * n)]
     if fit_intercept:
-        bounds, limits = sparse.vstack([np.ones((1, n)), bounds]), np.r_[0.0, limits]
+        bounds, limits = np.vstack([np.ones((1, n)), bounds]), np.r_[0.0, limits]
         cones = [clarabel.ZeroConeT(1), *cones]
     settings = clarabel.DefaultSettings()
     settings.verbose = False

@@ -210,3 +210,48 @@ def test_nested_gives_the_error_after_tuning_and_goes_on_where_it_was(
     assert len(calls) == 4  # the first was not computed again
     again = json.loads((out / "run.json").read_text())["result"]["nested"]
     assert again == found
+
+
+def with_target(table: Path, values: list[Any]) -> Path:
+    """The same features with another target."""
+    head, *rows = table.read_text().splitlines()
+    kept = [row.rsplit(",", 1)[0] for row in rows]
+    table.write_text("\n".join([head, *(f"{a},{v}" for a, v in zip(kept, values, strict=True))]))
+    return table
+
+
+def test_whole_numbers_are_classes_or_numbers_and_it_says_which(table: Path) -> None:
+    """Marks from 0 to 8 could be either; which was taken, and what turns it round, is told."""
+    file = with_target(table, [i % 9 for i in range(40)])
+    settings = ["--target", "price", "--Cs", "1", "--gamma", "0.3", "--cv", "2"]
+    assert "--task regression takes them for numbers" in run("tune", file, *settings).output
+    asked = run("tune", file, *settings, "--task", "regression").output
+    assert "--task classification takes them for classes" in asked and "R2" in asked
+    two = run("tune", with_target(table, [i % 2 for i in range(40)]), *settings).output
+    assert "--task" not in two
+
+
+def test_a_target_that_does_not_vary(table: Path) -> None:
+    out = table.parent / "results"
+    file = with_target(table, [7.5] * 40)
+    result = run("tune", file, "--target", "price", "--out", out, *QUICK)
+    assert "R2 1" in result.output and "nan" not in result.output
+    predicted = read_output(run("predict", out, file, "--interval", "0.9").output)
+    assert {row["predicted"] for row in predicted} == {"7.5"}
+    assert {(row["low"], row["high"]) for row in predicted} == {("7.5", "7.5")}
+    with pytest.raises(exactcv.ExactCVError, match="one class only, 7;"):
+        run("tune", with_target(table, [7] * 40), "--target", "price")
+
+
+def read_output(text: str) -> list[dict[str, str]]:
+    """The table among other lines."""
+    lines = text.splitlines()
+    first = lines.index("row,predicted,low,high")
+    return list(csv.DictReader(line for line in lines[first:] if line.count(",") == 3))
+
+
+@pytest.mark.parametrize("scale", ["e200", "e-200"])
+def test_numbers_beyond_reach(table: Path, scale: str) -> None:
+    file = with_target(table, [f"{i}.5{scale}" for i in range(40)])
+    with pytest.raises(exactcv.ExactCVError, match="'price' are too large or too small"):
+        run("tune", file, "--target", "price", "--task", "regression", *QUICK)

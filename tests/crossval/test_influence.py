@@ -152,11 +152,11 @@ def test_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     X, y = data()
 
-    def stopped(*_: Any) -> None:
+    def stopped(*_: Any, **__: Any) -> None:
         _thread.interrupt_main()
         signal.pause()
 
-    monkeypatch.setattr(module, "_changes", stopped)
+    monkeypatch.setattr(module, "models_and_ledger", stopped)
     try:
         with pytest.raises(exactcv.Interrupted, match="before all rows were left out"):
             exactcv.influence(X, y, C=1.0)

@@ -100,6 +100,7 @@ def test_grid_points_that_are_complete_are_kept(
 
 @pytest.mark.parametrize("method", ["exact", "refit"])
 def test_folds_that_are_complete_are_kept(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    monkeypatch.setattr("exactcv.engine.blocks.AT_A_TIME", 1)  # one fold after the other
     stop = interrupted(monkeypatch, method, settled(0.5), cv=6)
     assert len(stop.partial.Cs) == 6
     assert 3 <= stop.partial.fold_error.shape[1] < 6
@@ -157,7 +158,7 @@ SCRIPT = """
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
     class Watch(Lines):
-        def draw(self, fraction, seconds):
+        def draw(self, fraction, seconds, left):
             if fraction > 0.01:
                 print("ready", flush=True)
 

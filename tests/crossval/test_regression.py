@@ -10,7 +10,7 @@ from _numbers import LOSSES, clarabel_fit, repeated_rows, wave
 from sklearn.datasets import load_diabetes
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
@@ -323,3 +323,90 @@ def test_what_is_refused(settings: dict[str, Any], message: str) -> None:
     given = {"y": y, "loss": "pinball"} | settings
     with pytest.raises(exactcv.ExactCVError, match=message):
         exactcv.cross_validate(X, **given)
+
+
+# ---- what was once taken from the hinge ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("shift", [1e6, -1e6])
+@pytest.mark.parametrize("loss", ["tube", "median"])
+def test_a_wrong_slope_is_rejected_wherever_the_numbers_are(shift: float, loss: str) -> None:
+    """f wrong by a hundredth of x: nothing beside a million, but not beside the spread of y."""
+    from exactcv.algorithms import REGISTRY, Support
+    from exactcv.algorithms.refit import METHOD as REFIT
+
+    class Wrong:
+        support = Support(
+            summary="wrong on purpose", paper="none", losses=REFIT.support.losses, folds=("any",)
+        )
+
+        def run(self, task: Any, ledger: Any, workers: Any) -> dict[str, Any]:
+            found = REFIT.run(task, ledger, workers)
+            coef = ledger.coef[0].copy()
+            inside = np.argsort(np.abs(np.abs(coef) - 0.5 * task.grid.Cs[0]))[:2]
+            coef[inside] += [1e-2, -1e-2]
+            ledger.kkt[:, -1] = ledger.gap[:, -1] = np.nan  # so that it is not kept as the better
+            ledger.full(0, coef)
+            return found
+
+    X, y = wave(30)
+    settings: dict[str, Any] = {"Cs": [1.0], "gamma": 1.0, "cv": 3} | LOSSES[loss]
+    REGISTRY["wrong"] = Wrong
+    try:
+        with pytest.warns(exactcv.NotExactWarning, match="1 of 4 solutions"):
+            result = exactcv.cross_validate(X, y + shift, method="wrong", **settings)
+    finally:
+        del REGISTRY["wrong"]
+    assert not result.certificate.exact and result.certificate.kkt[0] > 1e-4
+    assert exactcv.cross_validate(X, y + shift, **settings).certificate.exact
+
+
+def test_folds_of_numbers_are_not_stratified() -> None:
+    """Also where the numbers are few whole ones, which could be classes."""
+    X, y = wave(31)
+    y = np.sort(np.round(y))
+    ours = exactcv.cross_validate(X, y, loss="pinball", Cs=[1.0], cv=4)
+    plain = exactcv.cross_validate(X, y, loss="pinball", Cs=[1.0], cv=KFold(4))
+    np.testing.assert_array_equal(ours.decision, plain.decision)
+    with pytest.raises(exactcv.ExactCVError, match="cannot split these data"):
+        exactcv.cross_validate(
+            X, y + 0.5 * X[:, 0], loss="pinball", Cs=[1.0], cv=StratifiedKFold(4)
+        )
+
+
+@pytest.mark.parametrize("cv", ["loo", 4])
+def test_a_tube_around_everything_needs_no_row(cv: Any) -> None:
+    X, y = wave(30)
+    result = exactcv.cross_validate(X, y, loss="epsilon_insensitive", epsilon=100.0, Cs=CS, cv=cv)
+    assert result.certificate.exact
+    assert (result.coef == 0.0).all() and (result.error == 0.0).all()
+    for train, test in result_folds(cv, 30):
+        middle = 0.5 * (y[train].min() + y[train].max())
+        np.testing.assert_allclose(result.decision[:, test], middle, atol=1e-12)
+
+
+def result_folds(cv: Any, n: int) -> list[tuple[Any, Any]]:
+    return list(KFold(n if cv == "loo" else cv).split(np.zeros((n, 1))))
+
+
+def test_words_about_numbers_know_no_classes() -> None:
+    X, y = wave(30)
+    for name, loss in LOSSES.items():
+        result = exactcv.cross_validate(X, y, Cs=[0.1, 1.0], **loss)
+        for text in (result.summary(), result.methods_text(), repr(result)):
+            assert "class" not in text and "wrong" not in text, name
+            assert "accuracy" not in text, name
+        assert not result.wrong.any() and not result.n_errors.any()
+
+
+@pytest.mark.parametrize("name", ["tube", "absolute", "median", "low", "high"])
+def test_shares_at_bound_of_each_loss(name: str) -> None:
+    """Both ends of the box are bounds, however far from 0; the level 0 inside a tube is none."""
+    X, y = wave(40)
+    result = exactcv.cross_validate(X, y, Cs=CS, gamma=1.0, cv=4, **LOSSES[name])
+    tau = LOSSES[name].get("quantile")
+    top, bottom = (CS, CS) if tau is None else (tau * CS, (1.0 - tau) * CS)
+    there = np.isclose(result.coef, top[:, None], rtol=1e-8, atol=0.0)
+    there |= np.isclose(result.coef, -bottom[:, None], rtol=1e-8, atol=0.0)
+    np.testing.assert_allclose(result.to_frame()["at_bound"], there.mean(axis=1))
+    assert there[0].mean() > 0.7

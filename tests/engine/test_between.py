@@ -35,7 +35,7 @@ def _compiled(problem, Cs, coef, u, k, tests):
     kernel, square = problem.K[tests], problem.diagonal[tests]
     widest = square + 1.0 - 2.0 * kernel.min(axis=1)
     compiled(
-        problem.K, problem.y, problem.weight[None], Cs[k], coef[[k]], u[[k]], Cs[k + 1],
+        problem.K, problem.y, problem.weight[None], Cs[[k]], coef[[k]], u[[k]], Cs[[k + 1]],
         coef[[k + 1]], u[[k + 1]], np.zeros(n, np.intp), kernel, square, widest,
         u[k][tests].copy(), u[k + 1][tests].copy(), 1e-9, problem.fit_intercept, proved, same,
     )  # fmt: skip

@@ -41,6 +41,21 @@ def no_cancel() -> np.ndarray:
 # ---- leaving one out --------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("n", [201, 301])
+def test_coefficients_at_a_bound_but_for_rounding_are_not_solved_one_by_one(n: int) -> None:
+    """One class has a row more, and C is tiny: every row of the other that leaves frees its share.
+
+    Rounding of u is then 1e-10 of a box and more.
+    """
+    X, y = exactcv.datasets.make_mixture(2 * n, 200, random_state=0)
+    rows = np.r_[np.flatnonzero(y > 0)[: n // 2], np.flatnonzero(y < 0)[: n // 2 + 1]]
+    found = exactcv.cross_validate(
+        X[rows], y[rows], lambdas=[4e4, 4e3, 403.0, 100.0], tol=1e-6, output="decision", n_jobs=1
+    )
+    assert found.certificate.exact
+    assert found.stats["fallback"] <= n // 20
+
+
 def generic(seed: int) -> Small:
     """No ties of any kind: random points and random weights."""
     rng = np.random.default_rng(seed)

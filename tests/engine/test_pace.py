@@ -9,6 +9,7 @@ import pytest
 from _oracle import make_task, run
 from _problems import Small, mixture, rbf
 
+from exactcv._core._factor import Factor
 from exactcv.engine import path
 from exactcv.engine.path import Point, Tracker, _Pace
 
@@ -16,11 +17,12 @@ from exactcv.engine.path import Point, Tracker, _Pace
 def pace_of(free: int, n: int, rate: float = np.inf) -> _Pace:
     state = np.zeros(n, dtype=np.int8)
     state[:free] = 1
-    return _Pace(n, Point(1.0, state, np.zeros(n), np.zeros(n), 0.0, rate=rate))
+    point = Point(1.0, state, np.zeros(n), np.zeros(n), 0.0, rate=rate)
+    return _Pace(point, Factor(np.eye(1), True))  # nothing is factorised yet
 
 
 def cost(free: int, n: int) -> float:
-    return path._block_cost(free, n) / n
+    return pace_of(free, n)._cost
 
 
 def test_dear_block_steps_wait_for_steps_that_cost_as_much() -> None:
@@ -55,9 +57,10 @@ def test_cheap_block_steps_wait_for_a_violation() -> None:
 
 
 def test_rows_for_conjugate_gradients_are_not_tried_on_the_way() -> None:
-    pace = pace_of(900, 1000, rate=0.1)
+    n = int(path.MANY) + 100
+    pace = pace_of(n - 50, n, rate=0.1)
     assert pace.well_conditioned
-    assert pace.steps() == path.ROUGH_STEPS * 1000
+    assert pace.steps() == path.ROUGH_STEPS * n
     for violation in (0.09, 0.009, 0.0009):
         assert not pace.close
         pace.steps()
@@ -77,12 +80,15 @@ def test_it_ends_where_no_step_can_be_taken(violation: float) -> None:
     assert pace.due
 
 
-def test_dear_block_steps_that_stalled_are_left_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dear_block_steps_that_stalled_are_left_out_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """From afar they are tried at every other C at most, where they are dear and stall."""
     small = mixture(80, seed=3)
     X = np.random.default_rng(0).normal(size=(80, 6))
     task = make_task(Small(rbf(X), small.y, small.weight), np.logspace(-1, 2, 8))
     monkeypatch.setattr(path, "CHEAP", 0)
+    monkeypatch.setattr(path, "EASY", 0)
     monkeypatch.setattr(path, "CROWD_SHARE", 0.0)  # any violator is one too many
     calls: list[bool] = []
     solve = Tracker._solve

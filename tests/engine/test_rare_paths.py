@@ -9,6 +9,7 @@ import pytest
 from _oracle import Start, make_task
 from _problems import FloatArray, floor, mixture
 
+import exactcv
 from exactcv._core import _smo
 from exactcv._core._active_set import ActiveSet, Status
 from exactcv._core._base import Base
@@ -166,9 +167,10 @@ def test_rough_steps_are_stopped_before_the_first(fit_intercept: bool) -> None:
     state = np.where(small.y > 0, 2, 0).astype(np.int8)
     c, h = np.zeros(30), np.zeros(30)
     steps = rough(small.K, small.y, fit_intercept)
-    done, violation = steps.run(1.0, state, c, h, 1e-3, 0.1, 10**6, STOP)
+    done, violation = steps.run(1.0, state, c, h, 1e-3, 10**6, STOP)
     assert done == 0 and violation > 0.5 and not c.any() and not h.any()
-    done, violation = steps.run(1.0, state, c, h, 1e-3, 0.1, 10**6, GO)
+    done, violation = steps.run(1.0, state, c, h, 1e-3, 10**6, GO)
+    steps.settle(c, h)
     assert done > 0 and violation <= 1e-3
     best = solve(small.K, hinge(small.y), np.ones(30), fit_intercept=fit_intercept)
     assert h == pytest.approx(small.K @ best.coef, abs=0.1)
@@ -180,7 +182,7 @@ def test_rough_steps_end_where_no_pair_gains() -> None:
     K = np.where(np.eye(30) > 0, 1.0, -3e38)
     state = np.where(small.y > 0, 2, 0).astype(np.int8)
     c, h = np.zeros(30), np.zeros(30)
-    done, violation = rough(K, small.y, True).run(1.0, state, c, h, 1e-3, 0.1, 10**9, GO)
+    done, violation = rough(K, small.y, True).run(1.0, state, c, h, 1e-3, 10**9, GO)
     assert done <= 1000 and violation > 0.5 and not c.any() and not h.any()
 
 
@@ -197,3 +199,20 @@ def test_leaving_pairs_out_is_stopped() -> None:
         best = solve(small.K, hinge(small.y), np.ones(24), np.setdiff1d(np.arange(24), [i, j]))
         assert small.K @ coef == pytest.approx(small.K @ best.coef, abs=1e-7)
         assert values == pytest.approx((small.K @ coef + best.intercept)[[i, j]], abs=1e-7)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0])
+def test_where_a_whole_class_gives_way_for_one_row(C):
+    """Rows hardly alike, classes of one size: without a row, all of the other class have to give.
+
+    From the full data's solution that takes an event for each of them, from that without another
+    row of the class hardly any.
+    """
+    X, y = exactcv.datasets.make_mixture(200, 20, random_state=0)
+    ours = exactcv.cross_validate(X, y, Cs=[C], gamma=1 / 20, output="decision", n_jobs=1)
+    oracle = exactcv.cross_validate(
+        X, y, Cs=[C], gamma=1 / 20, output="decision", method="refit", n_jobs=1
+    )
+    assert ours.certificate.exact
+    np.testing.assert_allclose(ours.decision, oracle.decision, atol=1e-7)
+    assert ours.stats["events"] < 20 * len(y)

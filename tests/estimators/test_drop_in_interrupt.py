@@ -131,12 +131,14 @@ def test_progress_on_request(
     shown = capsys.readouterr()
     assert "Fitting 3 folds for each of 9 candidates" in shown.out
     assert "exactcv: rbf kernel, gamma=0.5: 2 values of C, 3 folds (" in shown.err
-    assert "exactcv: fold 2, 1 candidates (" in shown.err
-    assert "scikit-learn's own fits (11 of 11)" in shown.err  # 4 + 1 kernels, 3 folds, 3 fits
+    assert "exactcv: rbf kernel, gamma=scale: 1 values of C, 3 folds (" in shown.err
+    assert "scikit-learn's own fits (9 of 9)" in shown.err  # 4 + 1 + 1 kernels, 3 fits
     assert "exactcv: done in" in shown.err.splitlines()[-1]
     exactcv.cross_val_score(SVC(), X, y, n_jobs=n_jobs, verbose=1)
     exactcv.cross_val_predict(SVC(gamma=0.5), X, y, n_jobs=n_jobs, verbose=1)
     assert capsys.readouterr().err.count("done in") == 2
+    exactcv.cross_val_score(make_pipeline(StandardScaler(), SVC()), X, y, n_jobs=n_jobs, verbose=1)
+    assert "exactcv: fold 2, 1 candidates (" in capsys.readouterr().err
 
 
 SCRIPT = """
@@ -147,7 +149,7 @@ SCRIPT = """
     from sklearn.svm import SVC
 
     class Watch(Lines):
-        def draw(self, fraction, seconds):
+        def draw(self, fraction, seconds, left):
             if fraction > 0.02:
                 print("ready", flush=True)
 

@@ -241,7 +241,8 @@ def test_what_fails_here_but_not_there_is_said(monkeypatch: pytest.MonkeyPatch) 
     def broken(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("a mistake of ours")
 
-    monkeypatch.setattr("exactcv.estimators.drop_in.evaluate.kernel_matrix", broken)
+    for name in ("kernel_matrix", "Distances"):
+        monkeypatch.setattr(f"exactcv.estimators.drop_in.matrices.{name}", broken)
     for gamma in (0.3, "scale"):
         with pytest.warns(exactcv.SlowFoldsWarning, match="a mistake of ours"):
             found = exactcv.cross_val_score(SVC(gamma=gamma), X, Y, cv=4)

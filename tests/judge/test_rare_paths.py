@@ -54,6 +54,30 @@ def test_with_every_row_at_a_level_b_may_be_anywhere_in_its_interval(name: str) 
         assert out[0, 0] > 0.1  # it is no certificate
 
 
+@pytest.mark.parametrize("short", [1e-10, 1e-6])
+@pytest.mark.parametrize("name", LOSSES)
+def test_two_rows_that_are_not_quite_at_their_bounds_leave_no_intercept(
+    name: str, short: float
+) -> None:
+    """One demands b above, the other below: the middle of that is no answer."""
+    loss, weight = LOSSES[name], np.ones(6)
+    K = 1e-7 * np.eye(6)
+    judge = PiecewiseLinearJudge.of(loss, weight, True, np.diagonal(K))
+    levels = loss.coefficient_levels(weight)
+    coef = np.where(SIDES > 0, levels[:, 0], levels[:, -1])
+    # The rows that come last as b grows, and as it falls: the ends are then those of the interval.
+    for row in (
+        np.argmin(np.where(SIDES > 0, NUMBERS, 9)),
+        np.argmax(np.where(SIDES < 0, NUMBERS, -9)),
+    ):
+        coef[row] *= 1.0 - short
+    h = coef @ K
+    b = judge.intercepts(h[None], coef[None], np.ones(1))
+    out = judge.figures(h[None], coef[None], b, np.ones(1))
+    assert out[0, 0] == pytest.approx(in_doubt(judge, h, coef, b[0]), rel=1e-10)
+    assert out[0, 0] > 0.1
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_without_a_row_to_train_on_the_intercept_is_zero(name: str) -> None:
     """The only row with weight is the one that is left out; and with no limit at one end."""

@@ -180,3 +180,101 @@ def test_grids_go_through_joblib(data, client) -> None:
         with joblib.parallel_config(backend=backend, n_jobs=2):
             for result, local in zip(cross_validate_grid(X, y, **options), expected, strict=True):
                 same(result, local)
+
+
+def tasks_of(client: Any, seconds: float = 120.0) -> int:
+    """Tasks that the scheduler knows, once it has had time to forget."""
+    limit = time.monotonic() + seconds
+    count = -1
+    while count and time.monotonic() < limit:
+        count = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+        time.sleep(0.05)
+    return count
+
+
+def test_nothing_is_left_on_the_cluster(data, client, monkeypatch) -> None:
+    X, y = data
+    exactcv.cross_validate(X, y, method_options={"features": "memory"}, **COMMON)
+    assert tasks_of(client) == 0
+
+    original = on_cluster.DaskRunner.map
+
+    def stopped(self: Any, work: Any) -> Any:
+        original(self, work)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(on_cluster.DaskRunner, "map", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        exactcv.cross_validate(X, y, method_options={"features": "memory"}, **COMMON)
+    assert tasks_of(client) == 0
+
+
+GOES_AWAY = """
+import sys, time
+import dask.array as da
+import numpy as np
+from distributed import Client
+import exactcv
+
+def slow(block):
+    time.sleep(0.2)
+    return block
+
+X, y = exactcv.datasets.make_mixture(400, 4, random_state=0)
+rows = da.from_array(X, chunks=(40, 4)).map_blocks(slow, dtype=float)
+with Client(sys.argv[1]):
+    print("begun", flush=True)
+    exactcv.cross_validate(rows, y, approx="rff", n_components=10, lambdas=4, random_state=3)
+"""
+
+
+def test_a_client_that_is_killed_leaves_no_tasks(client) -> None:
+    import subprocess
+    import sys
+
+    address = client.scheduler_info()["address"]
+    with subprocess.Popen(
+        [sys.executable, "-c", GOES_AWAY, address], stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "begun\n"
+        count, limit = 0, time.monotonic() + 60
+        while not count and time.monotonic() < limit:
+            count = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+        other.kill()
+    assert count > 0
+    assert tasks_of(client) == 0
+
+
+@pytest.mark.parametrize("n_parts", [3, 8, 9, 80])
+def test_sums_come_together_on_the_workers(data, n_parts: int) -> None:
+    """Whatever the number of partitions, little arrives, and all of it in order."""
+    import dask.array as da
+
+    from exactcv.lowrank.features import make_feature_map
+    from exactcv.problem.kernels import Kernel
+
+    X, y = data
+    rows = on_cluster.DaskRows.open(da.from_array(X, chunks=(400 // n_parts, 4)), [])
+    fmap = make_feature_map("rff", Kernel(gamma=0.3), 5, None, 4, 0)
+    runner = on_cluster.DaskRunner(rows, y, np.ones(400), fmap, "recompute", "float64", 64, None)
+    found = runner.map(_Rows())
+    assert len(found) <= on_cluster.JOINED
+    np.testing.assert_array_equal(np.concatenate(found), np.arange(400))
+    seen: list[np.ndarray] = []
+    runner.each(_Right(), lambda chunk, right: seen.append(right))
+    np.testing.assert_array_equal(np.concatenate(seen), y > 0)
+    assert runner.bytes_received < 400 * 8 + 400 / 8 + 16 * (n_parts + 40)
+
+
+class _Rows:
+    def __call__(self, chunk: Any) -> np.ndarray:
+        return chunk.rows
+
+    def join(self, results: list[np.ndarray]) -> np.ndarray:
+        return np.concatenate(results)
+
+
+class _Right(_Rows):
+    def __call__(self, chunk: Any) -> np.ndarray:
+        return chunk.y > 0

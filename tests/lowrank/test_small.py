@@ -111,6 +111,23 @@ def test_many_rows_are_solved_through_the_nearest(seed, intercept, start, monkey
     np.testing.assert_array_equal(reply.state == FREE, expected.state == FREE)
 
 
+@pytest.mark.parametrize("seed", range(20, 28))
+@pytest.mark.parametrize("m", [1, 2, 5])
+def test_the_unit_of_the_features_does_not_matter(seed: int, m: int) -> None:
+    """With C K of 1e13; in other units the exchange of rows once ended far from the solution."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    Z, unit = rng.normal(size=(40, m)) + y[:, None], 2.0**26
+    box, none, start = np.full(40, 2e-3), np.zeros(m), np.zeros(m + 1)
+    one = solve(Reduced(Z, y, box * unit**2, none, 0.0, True), start, CANCEL)
+    other = solve(Reduced(Z * unit, y, box, none, 0.0, True), start, CANCEL)
+    assert one.solved and other.solved
+    values = Z @ one.theta[:-1] + one.theta[-1]
+    np.testing.assert_allclose(
+        unit * Z @ other.theta[:-1] + other.theta[-1], values, atol=1e-9 * np.abs(values).max()
+    )
+
+
 def test_a_guess_that_is_the_solution_is_seen_at_once() -> None:
     problem = random_problem(3, 400, 5, 0.1, True, False)
     found = solve(problem, np.zeros(6), CANCEL)

@@ -122,6 +122,25 @@ def test_bad_parquet(tmp_path: Path) -> None:
         run(missing)
 
 
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ({"x": [1.0, 2.0]}, r"b\.parquet has no column 'label', which the first file has"),
+        ({"label": [0, 1]}, r"b\.parquet has no column 'x', which the first file has"),
+        ({"x": ["u", "v"], "label": [0, 1]}, r"column 'x' of .*b\.parquet holds string"),
+        ({"x": [1.0, 2.0], "label": ["0", "1"]}, r"'label' of .*b\.parquet holds string, that"),
+    ],
+)
+def test_files_of_a_folder_must_be_alike(tmp_path: Path, second: Any, message: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"x": [1.0, 2.0], "label": [0, 1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table(second), tmp_path / "b.parquet")
+    with pytest.raises(exactcv.InputError, match=message):
+        exactcv.cross_validate(tmp_path, "label", approx="rff", n_components=2)
+
+
 @pytest.mark.parametrize("name", [None, "patient"])
 def test_the_index_of_a_pandas_frame_is_no_feature(data, expected, name, tmp_path: Path) -> None:
     import pandas as pd

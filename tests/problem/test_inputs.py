@@ -243,5 +243,16 @@ def test_importing_is_light() -> None:
     assert done.stdout.strip() == "set()"
 
 
+@pytest.mark.parametrize("size", [1e160, 1e300])
+def test_numbers_whose_squares_overflow_are_refused(size: float) -> None:
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    for call in (
+        lambda y: exactcv.cross_validate(X, y, loss="epsilon_insensitive", Cs=[1.0]),
+        lambda y: exactcv.SVRCV(Cs=[1.0]).fit(X, y),
+    ):
+        with pytest.raises(exactcv.InputError, match="squares overflow; rescale"):
+            call(size * X[:, 0])
+
+
 def test_every_public_name_exists() -> None:
     assert all(hasattr(exactcv, name) for name in exactcv.__all__)

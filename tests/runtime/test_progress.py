@@ -42,7 +42,7 @@ class Recorder:
     def say(self, text: str) -> None:
         self.said.append(text)
 
-    def draw(self, fraction: float, seconds: float) -> None:
+    def draw(self, fraction: float, seconds: float, left: float | None) -> None:
         self.drawn.append(fraction)
 
     def close(self, text: str) -> None:
@@ -155,7 +155,7 @@ def test_a_file_gets_few_lines() -> None:
     screen = choose_screen(out)
     assert isinstance(screen, Lines)
     for step in range(1000):
-        screen.draw(step / 1000, step / 50)
+        screen.draw(step / 1000, step / 50, (1000 - step) / 50)
     screen.close("done")
     lines = out.getvalue().splitlines()
     assert 5 <= len(lines) <= 11
@@ -169,12 +169,12 @@ def test_stages_that_follow_at_once_share_a_line(monkeypatch: pytest.MonkeyPatch
     screen = Lines(out)
     screen.say("first")
     screen.say("second")
-    screen.draw(0.5, 4.0)
+    screen.draw(0.5, 4.0, 4.0)
     clock[0] = 10.0
     screen.say("third")
-    screen.draw(0.51, 63.0)
-    screen.draw(0.52, 65.0)
-    screen.draw(0.53, 124.0)
+    screen.draw(0.51, 63.0, 60.0)
+    screen.draw(0.52, 65.0, 60.0)
+    screen.draw(0.53, 124.0, 110.0)
     screen.close("done")
     assert out.getvalue().replace("exactcv: ", "").splitlines() == [
         "first",
@@ -191,7 +191,7 @@ def test_a_terminal_gets_rich() -> None:
     screen = choose_screen(out)
     assert isinstance(screen, RichBar)
     screen.say("kernel [matrix]")
-    screen.draw(0.5, 1.0)
+    screen.draw(0.5, 1.0, 1.0)
     screen.close("done in 1.0 s")
     assert "exactcv" in out.getvalue()
     assert "50%" in out.getvalue()
@@ -212,7 +212,7 @@ def test_a_terminal_without_rich_gets_a_text_bar(monkeypatch: pytest.MonkeyPatch
     screen = choose_screen(out)
     assert isinstance(screen, TextBar)
     screen.say("a long stage")
-    screen.draw(0.5, 1.0)
+    screen.draw(0.5, 1.0, 1.0)
     screen.close("done")
     last = out.getvalue().split("\r")
     assert f"50% |{'#' * 15}{' ' * 15}| 0:01 left, a long stage" in last[-2]
@@ -235,8 +235,68 @@ def test_a_notebook_gets_a_bar_in_the_page(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "IPython.display", display)
     screen = choose_screen()
     screen.say("a < b")
-    screen.draw(0.25, 1.0)
+    screen.draw(0.25, 1.0, 3.0)
     screen.close("done in 4.0 s")
     assert "a &lt; b" in pages[1]
     assert "value='0.250'" in pages[2] and "25%, 0:03 left" in pages[2]
     assert "done in 4.0 s" in pages[-1]
+
+
+# ---- the time left -----------------------------------------------------------------------------
+
+
+class Share:
+    """A ledger that is as full as it is told to be."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def fraction(self) -> float:
+        return self.now
+
+
+def looked_at(runs: list[tuple[float, float]], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """(work done, time spent, time left as shown) of runs, each (seconds to begin, of work)."""
+    clock, seen = [0.0], []
+    monkeypatch.setattr(module, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(module, "LOOK_EVERY", 1e9)
+    with Progress(runs=len(runs), file=io.StringIO()) as progress:
+        for begins, works in runs:
+            with progress.run() as run:
+                share = Share()
+                run.follow(share)
+                for _ in range(20):
+                    clock[0] += begins / 20
+                    progress.left()
+                for step in range(100):
+                    clock[0] += works / 100
+                    share.now = (step + 1) / 100
+                    seen.append((progress.fraction(), clock[0], progress.left()))
+    return seen
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [(0.0, 10.0)],
+        [(8.0, 10.0)],  # a short run: the path takes nearly as long as the folds
+        [(0.5, 2.0)] * 5,
+        [(0.0, 0.001), (0.0, 0.001), (1.0, 9.0), (1.0, 9.0)],  # two were taken up
+    ],
+)
+def test_the_time_left_is_about_right_from_a_tenth_on(
+    runs: list[tuple[float, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    total = sum(begins + works for begins, works in runs)
+    seen = looked_at(runs, monkeypatch)
+    for share, spent, left in seen:
+        if share >= 0.1 and spent >= 0.1 * total and left is not None:
+            assert (total - spent) / 2 <= left + 1e-9 and left <= 2 * (total - spent) + 1e-9
+    known = [left is not None for share, _, left in seen if share >= 0.1]
+    assert all(known)
+
+
+def test_nothing_is_said_before_there_is_something_to_go_by(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert looked_at([(5.0, 10.0)], monkeypatch)[0][2] is None

@@ -20,7 +20,7 @@ import exactcv
 from benchmarks.lib import command
 from benchmarks.lib.data import read_rows
 from benchmarks.lib.machine import facts
-from benchmarks.lib.results import markdown, write_section
+from benchmarks.lib.results import markdown, publish
 
 from .records import FILE
 from .runs import HEAD
@@ -65,17 +65,9 @@ def main() -> None:
         "peak after (MB)": f"{after:.0f}",
         "kernel matrix (MB)": f"{8 * len(y) ** 2 / 1e6:,.0f}",
     }
-    text = "\n\n".join(
-        [
-            "## SIR through cross_validate, without a kernel matrix",
-            f"Made by `python -m {command.module()} --data DIR --write`; one run.",
-            facts(),
-            markdown([*row], [[*row.values()]]),
-        ]
-    )
-    print(text)
-    if given.write:
-        write_section(FILE, "front_door", text, HEAD)
+    title = "SIR through cross_validate, without a kernel matrix"
+    table = markdown([*row], [[*row.values()]])
+    publish(FILE, "front_door", title, [f"{facts()}\n\nOne run.", table], HEAD, given.write)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import exactcv
 from benchmarks.lib import command
 from benchmarks.lib.data import simulation
 from benchmarks.lib.kept_table import FILE, HEAD
-from benchmarks.lib.results import markdown, write_section
+from benchmarks.lib.results import markdown, publish
 
 # n, p: objective, test error, each with its standard error, as printed (50 runs)
 PRINTED = {
@@ -78,12 +78,10 @@ def main() -> None:
         "deviations of single runs; the printed ones are the printed standard errors times the "
         "square root of 50. 2,000 test rows. The lambda was picked after seeing the figures."
     )
-    made = f"Made by `{command.command_line()}`."
-    title = "## Consolidated CV, Table 1: one lambda for all runs"
-    text = "\n\n".join([title, made, words, markdown(head, body)])
-    print(text)
-    if given.write:
-        write_section(FILE, "consolidated_cv_one_lambda", text, HEAD)
+    title = "Consolidated CV, Table 1: one lambda for all runs"
+    publish(
+        FILE, "consolidated_cv_one_lambda", title, [words, markdown(head, body)], HEAD, given.write
+    )
 
 
 if __name__ == "__main__":

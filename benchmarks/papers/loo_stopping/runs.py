@@ -245,8 +245,4 @@ def publish(
     options: argparse.Namespace, key: str, title: str, started: str, paragraphs: list[str]
 ) -> None:
     """Print a section, and with --write put it into the results file."""
-    made = f"Made by `{command.command_line()}`.\n\n{started}"
-    text = "\n\n".join([f"## {title}", made, *paragraphs])
-    print(text)
-    if options.write:
-        results.write_section(FILE, key, text, "LOO stopping")
+    results.publish(FILE, key, title, [started, *paragraphs], "LOO stopping", options.write)

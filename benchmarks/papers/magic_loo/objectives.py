@@ -20,7 +20,7 @@ import exactcv
 from benchmarks.lib import command
 from benchmarks.lib.data import simulation
 from benchmarks.lib.kept_table import FILE, HEAD
-from benchmarks.lib.results import markdown, write_section
+from benchmarks.lib.results import markdown, publish
 
 from . import MAGIC
 
@@ -88,12 +88,8 @@ def main() -> None:
         "of single runs. The largest lambda is taken where several have the least mean error. "
         "e^-4.29 was picked after seeing the figures."
     )
-    made = f"Made by `{command.command_line()}`."
-    title = "## Magic LOO, Table 1: objectives, at each run's lambda and at one for all"
-    text = "\n\n".join([title, made, words, markdown(head, body)])
-    print(text)
-    if given.write:
-        write_section(FILE, "magic_loo_objectives", text, HEAD)
+    title = "Magic LOO, Table 1: objectives, at each run's lambda and at one for all"
+    publish(FILE, "magic_loo_objectives", title, [words, markdown(head, body)], HEAD, given.write)
 
 
 if __name__ == "__main__":

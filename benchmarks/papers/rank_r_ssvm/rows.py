@@ -48,8 +48,8 @@ SMALL_RANK, LEAST_GAIN, WORST_CHOICE = 0.1, 2.0, 1.3
 
 HOW_MEASURED = """\
 c = 1; RBF with gamma = 0.1; features scaled to [-1, 1]; one thread; CPU time of the process
-(the machine has other work to do), the least of {repeat} or more runs, taken in turn (one run of
-what takes over ten seconds).
+(of Tables 2 and 3, but for the face set, on a core of its own; the load is that of the other
+core), the least of {repeat} or more runs, taken in turn (one run of what takes over ten seconds).
 *SSVM*: every fold from zero by Newton's method, each step factorising the smaller of the two
 matrices (I + c A'SA and S^-1 + c AA'); *warm*: the same, started at the full solution,
 whose time is counted. I, II, auto: `cross_validate(..., method="rank_update")`, the full fit and

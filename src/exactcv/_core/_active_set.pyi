@@ -4,7 +4,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from ..types import FloatArray
+from ..types import FloatArray, IntArray
 from ._factor import Factor
 
 class Status(IntFlag):
@@ -35,3 +35,5 @@ class ActiveSet:
     def make_feasible(
         self, C: float, state: NDArray[np.int8], c: FloatArray, h: FloatArray, b: float
     ) -> None: ...
+
+def add_rows(K: FloatArray, rows: IntArray, steps: FloatArray, h: FloatArray) -> None: ...

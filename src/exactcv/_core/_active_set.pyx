@@ -648,3 +648,11 @@ cdef class ActiveSet:
                 self._shift(row, C * self.levels[row, state[row] // 2] - c[row], c, h)
                 c[row] = C * self.levels[row, state[row] // 2]
         self._flush(h)
+
+
+def add_rows(const double[:, ::1] K, const Py_ssize_t[::1] rows, const double[::1] steps,
+             double[::1] h):
+    """h += sum over k of steps[k] K[rows[k]]: K c, when those coefficients rise by that much."""
+    if rows.shape[0] > 0:
+        with nogil:
+            exactcv_add_rows(&K[0, 0], K.shape[0], &rows[0], &steps[0], rows.shape[0], &h[0])

@@ -5,7 +5,20 @@ The twin in NumPy is ``reference.between``.
 
 from libc.math cimport INFINITY, fabs, sqrt
 
+import numpy as np
+
 from scipy.linalg.cython_lapack cimport dposv
+
+cdef extern from "between.h" nogil:
+    ctypedef struct exactcv_bend_t:
+        double bend
+        double gap0
+        double gap1
+        double changed
+        double free
+    void exactcv_bend(const double* y, const double* weight, Py_ssize_t n, double closeness,
+                      double C0, const double* coef0, const double* u0, double C1,
+                      const double* coef1, const double* u1, double* off, exactcv_bend_t* out)
 
 cdef enum:
     # Free rows, the nearest to the tested one, among which its share is divided.
@@ -43,26 +56,28 @@ cdef struct Near:
 
 
 def between(const double[:, ::1] K, const double[::1] y, const double[:, ::1] weight,
-            double C0, const double[:, ::1] coef0, const double[:, ::1] u0,
-            double C1, const double[:, ::1] coef1, const double[:, ::1] u1,
+            const double[::1] C0, const double[:, ::1] coef0, const double[:, ::1] u0,
+            const double[::1] C1, const double[:, ::1] coef1, const double[:, ::1] u1,
             const Py_ssize_t[::1] fold, const double[:, ::1] kernel, const double[::1] square,
             const double[::1] widest, const double[::1] value0, const double[::1] value1,
             double closeness, bint intercept, unsigned char[::1] proved, unsigned char[::1] same):
     """Which tests have the same label everywhere between C0 and C1, as at both ends.
 
-    Row f of ``weight``, ``coef0``, ``u0``, ``coef1`` and ``u1`` belongs to training set f; test t
+    Row f of ``weight``, ``C0``, ``coef0``, ``u0``, ``C1``, ... belongs to training set f; test t
     is on ``fold[t]``, has the kernel values ``kernel[t]``, ``square[t]`` with itself, at most the
     squared distance ``widest[t]`` from any row, and the values ``value0``, ``value1`` at the ends,
     less its threshold.  ``same[t]`` tells whether no row of the training set changes its state: the
     values then follow a line, unless no row is free (2).
     """
     cdef Py_ssize_t t
+    cdef double[::1] off = np.empty(y.shape[0])
     with nogil:
         for t in range(fold.shape[0]):
             proved[t], same[t] = 0, 0
-            _one(K, y, &weight[fold[t], 0], C0, &coef0[fold[t], 0], &u0[fold[t], 0],
-                 C1, &coef1[fold[t], 0], &u1[fold[t], 0], &kernel[t, 0], square[t], widest[t],
-                 value0[t], value1[t], closeness, intercept, &proved[t], &same[t])
+            _one(K, y, &weight[fold[t], 0], C0[fold[t]], &coef0[fold[t], 0], &u0[fold[t], 0],
+                 C1[fold[t]], &coef1[fold[t], 0], &u1[fold[t], 0], &kernel[t, 0], square[t],
+                 widest[t], value0[t], value1[t], closeness, intercept, &off[0], &proved[t],
+                 &same[t])
 
 
 cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight,
@@ -70,46 +85,42 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
                double C1, const double* coef1, const double* u1,
                const double* kernel, double square, double widest,
                double value0, double value1, double closeness, bint intercept,
-               unsigned char* proved, unsigned char* same) noexcept nogil:
-    cdef Py_ssize_t i, k, n_near = 0, n_free = 0
-    cdef double a0, a1, p0, p1, x0, x1, rises, falls, slack0, slack1
-    cdef double bend = 0.0, gap0 = 0.0, gap1 = 0.0, gap, off
+               double* offs, unsigned char* proved, unsigned char* same) noexcept nogil:
+    cdef Py_ssize_t i, k, n_near = 0
+    cdef double a0, a1, p0, p1, rises, falls, gap, bend, off
     cdef double least = _smaller(fabs(value0), fabs(value1))
     cdef double side = 1.0 if value0 > 0 else -1.0
-    cdef bint inside0, inside1, changed = False
+    cdef bint inside0, inside1
     cdef Near[NEAREST] near
     cdef double[LEVELS] room = [0.0, 0.0, 0.0]
-    for i in range(y.shape[0]):
-        if weight[i] == 0.0:
-            continue
-        a0, a1 = _larger(y[i] * coef0[i], 0.0), _larger(y[i] * coef1[i], 0.0)
-        p0, p1 = _larger(C0 * weight[i] - a0, 0.0), _larger(C1 * weight[i] - a1, 0.0)
-        x0, x1 = y[i] * u0[i] - 1.0, y[i] * u1[i] - 1.0
-        slack0, slack1 = closeness * C0 * weight[i], closeness * C1 * weight[i]
-        inside0, inside1 = a0 > slack0 and p0 > slack0, a1 > slack1 and p1 > slack1
-        changed |= inside0 != inside1 or (a0 > slack0) != (a1 > slack1)
-        n_free += inside0
-        bend += (p0 if x1 < 0 else a0) * fabs(x1) + (p1 if x0 < 0 else a1) * fabs(x0)
-        gap0 += (p0 if x0 < 0 else a0) * fabs(x0)
-        gap1 += (p1 if x1 < 0 else a1) * fabs(x1)
-        off = _larger(fabs(x0), fabs(x1))
-        if off <= OFF[LEVELS - 1] * least:
-            # Where the value is positive, coefficients have to rise.
-            rises, falls = sqrt(p0) + sqrt(p1), sqrt(a0) + sqrt(a1)
-            if side * y[i] < 0:
-                rises, falls = falls, rises
-            for k in range(LEVELS):
-                if off <= OFF[k] * least:
-                    room[k] += rises * rises
-            if (inside0 or inside1) and off <= OFF_KNOT * least:
-                _keep(near, &n_near, i, kernel[i], rises * rises, falls * falls, off)
-    same[0] = 0 if changed else 1 if n_free > 0 else 2
+    cdef exactcv_bend_t all_rows
+    exactcv_bend(&y[0], weight, y.shape[0], closeness, C0, coef0, u0, C1, coef1, u1, offs,
+                 &all_rows)
+    same[0] = 0 if all_rows.changed > 0 else 1 if all_rows.free > 0 else 2
     if value0 * value1 <= 0.0:
         return
-    gap = _larger(gap0, gap1)
+    bend, gap = all_rows.bend, _larger(all_rows.gap0, all_rows.gap1)
     if not intercept:
         proved[0] = _enough(value0, value1, gap, square, bend, 0.0, INFINITY)
         return
+    for i in range(y.shape[0]):
+        off = offs[i]
+        if off > OFF[LEVELS - 1] * least:
+            continue
+        a0, a1 = _larger(y[i] * coef0[i], 0.0), _larger(y[i] * coef1[i], 0.0)
+        p0, p1 = _larger(C0 * weight[i] - a0, 0.0), _larger(C1 * weight[i] - a1, 0.0)
+        # Where the value is positive, coefficients have to rise.
+        rises, falls = sqrt(p0) + sqrt(p1), sqrt(a0) + sqrt(a1)
+        if side * y[i] < 0:
+            rises, falls = falls, rises
+        for k in range(LEVELS):
+            if off <= OFF[k] * least:
+                room[k] += rises * rises
+        if off <= OFF_KNOT * least:
+            inside0 = a0 > closeness * C0 * weight[i] and p0 > closeness * C0 * weight[i]
+            inside1 = a1 > closeness * C1 * weight[i] and p1 > closeness * C1 * weight[i]
+            if inside0 or inside1:
+                _keep(near, &n_near, i, kernel[i], rises * rises, falls * falls, off)
     for k in range(LEVELS):
         if not proved[0]:
             proved[0] = _enough(value0, value1, gap, widest, bend, OFF[k] * least, room[k])

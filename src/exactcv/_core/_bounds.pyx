@@ -26,7 +26,7 @@ def walk(const double[:, ::1] knots, const double[:, ::1] levels, const signed c
     way.  What is taken up is known to within ``margin``.
     """
     cdef Py_ssize_t n = state.shape[0]
-    cdef Stop* stops = <Stop*>malloc((n + 1) * sizeof(Stop))
+    cdef Stop* stops = <Stop*>malloc((n * knots.shape[1] + 1) * sizeof(Stop))
     cdef int sign
     if stops == NULL:
         raise MemoryError
@@ -46,15 +46,18 @@ cdef void _walk_one_way(const double[:, ::1] knots, const double[:, ::1] levels,
     cdef Py_ssize_t count = 0
     cdef Py_ssize_t m = knots.shape[1]
     cdef double so_far = 0.0
-    cdef double target
+    cdef double target, has
     for i in range(state.shape[0]):
         r = _knot_ahead(state[i], sign)
-        if state[i] >= 0 and 0 <= r < m:
+        has = coef[i]
+        while state[i] >= 0 and 0 <= r < m:
             stops[count].distance = 0.0
-            if state[i] % 2 == 0:
+            if state[i] != 2 * r + 1:
                 stops[count].distance = max(sign * (u[i] - knots[i, r]), 0.0)
-            stops[count].room = _room(levels, coef, i, r, sign)
+            stops[count].room = sign * (levels[i, r + (sign < 0)] - has)
+            has = levels[i, r + (sign < 0)]
             count += 1
+            r -= sign
     qsort(stops, count, sizeof(Stop), &_nearer)
     for i in range(count):  # from here on: the room up to and including this stop
         so_far += stops[i].room
@@ -64,12 +67,13 @@ cdef void _walk_one_way(const double[:, ::1] knots, const double[:, ::1] levels,
         i = who[r]
         if (taken[r] > 0) != (sign > 0):
             continue
+        # It has room itself, at its knot and perhaps at others, but cannot take up its own weight.
         target = taken[r] * sign
+        has = sign * (levels[i, 0 if sign > 0 else m] - coef[i])
+        most[r] = stops[_first(stops, count, target + has + margin, True)].distance
         if state[i] % 2 == 1:
-            # It has room itself, but cannot take up its own weight.
-            target += _room(levels, coef, i, _knot_ahead(state[i], sign), sign)
+            target += sign * (levels[i, state[i] // 2 + (sign < 0)] - coef[i])
         least[r] = stops[_first(stops, count, target - margin, False)].distance
-        most[r] = stops[_first(stops, count, target + margin, True)].distance
 
 
 cdef inline Py_ssize_t _knot_ahead(signed char state, int sign) noexcept nogil:
@@ -77,11 +81,6 @@ cdef inline Py_ssize_t _knot_ahead(signed char state, int sign) noexcept nogil:
     if state % 2 == 0 and sign > 0:
         return state // 2 - 1
     return state // 2
-
-
-cdef inline double _room(const double[:, ::1] levels, const double[::1] coef, Py_ssize_t i,
-                         Py_ssize_t knot, int sign) noexcept nogil:
-    return sign * (levels[i, knot + (sign < 0)] - coef[i])
 
 
 cdef Py_ssize_t _first(Stop* stops, Py_ssize_t count, double target, bint strictly) noexcept nogil:

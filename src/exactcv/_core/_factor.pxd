@@ -15,7 +15,8 @@ cdef class Factor:
     cdef void forget(self) noexcept nogil
     cdef void solve(self, const Py_ssize_t[::1] rows, Py_ssize_t size,
                     double* x) noexcept nogil
-    cdef Py_ssize_t _find_changes(self, const Py_ssize_t[::1] rows, Py_ssize_t size) noexcept nogil
+    cdef Py_ssize_t _find_changes(self, const Py_ssize_t[::1] rows, Py_ssize_t size,
+                                  bint list_them) noexcept nogil
     cdef int _afresh(self, const Py_ssize_t[::1] rows, Py_ssize_t size)
     cdef int _update(self) noexcept nogil
     cdef double _entry(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil

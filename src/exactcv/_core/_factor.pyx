@@ -79,6 +79,13 @@ cdef class Factor:
         self.solve(at, len(at), &view[0])
         return x
 
+    def changes(self, rows):
+        """How many triangular solves M = ``rows`` would take; -1 if it would be factorised."""
+        cdef const Py_ssize_t[::1] at = np.ascontiguousarray(rows, dtype=np.intp)
+        if not self.firm or self.room == 0:
+            return -1
+        return self._find_changes(at, at.shape[0], False)
+
     cdef void forget(self) noexcept nogil:
         """The next set is factorised, unless it is the base itself."""
         self.room = 0
@@ -96,15 +103,15 @@ cdef class Factor:
             return 0
         if self.room > 0 and (few or self.firm):
             with nogil:
-                missing = self._find_changes(rows, size)
+                missing = self._find_changes(rows, size, True)
                 info = self._update() if missing >= 0 else -1
             if info == 0:
                 return 0
         return self._afresh(rows, size)
 
-    cdef Py_ssize_t _find_changes(self, const Py_ssize_t[::1] rows,
-                                  Py_ssize_t size) noexcept nogil:
-        """List the rows that left or came; -1 if they are too many."""
+    cdef Py_ssize_t _find_changes(self, const Py_ssize_t[::1] rows, Py_ssize_t size,
+                                  bint list_them) noexcept nogil:
+        """Rows that left or came and have no column yet; -1 if they are too many."""
         cdef Py_ssize_t i, row
         cdef Py_ssize_t count = 0
         cdef Py_ssize_t missing = 0
@@ -122,9 +129,11 @@ cdef class Factor:
                 missing += 1
                 if self.n_columns + missing > self.room:
                     return -1
-            self.changed[count] = row
+            if list_them:
+                self.changed[count] = row
             count += 1
-        self.n_changed = count
+        if list_them:
+            self.n_changed = count
         return missing
 
     cdef int _afresh(self, const Py_ssize_t[::1] rows, Py_ssize_t size):

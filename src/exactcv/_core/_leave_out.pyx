@@ -40,6 +40,10 @@ cdef enum:
     # How often rows wait for columns before each makes its own; with so few in M they do not wait.
     ATTEMPTS = 8
     FEW_FREE = 24
+    # Where so many rows on end have come to nothing, or so many have had more than FAR events each,
+    # the others do not try: another start is better.
+    GIVE_UP = 6
+    FAR = 48
     # So many rows may leave their place at once on a part of the way.
     LEAVING = 1
     # Outcomes besides those of a drive
@@ -176,11 +180,18 @@ cdef class LeaveOut:
         ``out`` is empty, or holds full-data coefficients on entry and those without the row on
         exit, row who[r] itself aside.  ``values`` is empty, or gets the u of rows in play where
         rounds have found a solution.  ``drive``: rows that rounds do not settle are driven out
-        (not with an offset, nor without ``out``).  The loop ends early when another thread sets
-        ``cancel``.
+        (not with an offset, nor without ``out``).  Where several on end come to nothing, or take
+        very many events each, the rest that give up coefficients of the same sign do not try.  The
+        loop ends early when another thread sets ``cancel``.
         """
         cdef Py_ssize_t r, i
-        cdef int attempt
+        cdef int attempt, way
+        # By the sign of what is taken: rows that were tried, their events, and those on end that
+        # have stalled.
+        cdef Py_ssize_t before
+        cdef Py_ssize_t[2] tried = [0, 0]
+        cdef Py_ssize_t[2] spent = [0, 0]
+        cdef Py_ssize_t[2] in_vain = [0, 0]
         with nogil:
             for r in range(who.shape[0]):
                 outcome[r] = WAITING
@@ -190,12 +201,23 @@ cdef class LeaveOut:
                 for r in range(who.shape[0]):
                     if cancel[0]:
                         break
-                    if outcome[r] == WAITING:
-                        outcome[r] = self._one(
-                            position[r], taken[r],
-                            &column[column_of[r], 0] if column_of[r] >= 0 else NULL,
-                            &out[r, 0] if out.shape[0] > 0 else NULL,
-                            &values[r, 0] if values.shape[0] > 0 else NULL, &facts[r, 0])
+                    way = taken[r] > 0
+                    if outcome[r] != WAITING:
+                        continue
+                    if in_vain[way] >= GIVE_UP or not drive and tried[way] >= GIVE_UP and (
+                            spent[way] > FAR * tried[way]):
+                        outcome[r] = STALLED
+                        continue
+                    before = self.events
+                    outcome[r] = self._one(
+                        position[r], taken[r],
+                        &column[column_of[r], 0] if column_of[r] >= 0 else NULL,
+                        &out[r, 0] if out.shape[0] > 0 else NULL,
+                        &values[r, 0] if values.shape[0] > 0 else NULL, &facts[r, 0])
+                    if outcome[r] != WAITING:
+                        tried[way] += 1
+                        spent[way] += self.events - before
+                        in_vain[way] = in_vain[way] + 1 if outcome[r] == STALLED else 0
                 self.base.make_wanted()
             for r in range(who.shape[0]):
                 if outcome[r] != DONE:

@@ -18,6 +18,7 @@ class Lines:
         intercept: FloatArray,
         C: FloatArray,
         own: IntArray,
+        blurred: float,
         out: FloatArray,
     ) -> None: ...
     def intercepts(

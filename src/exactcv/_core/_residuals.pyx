@@ -47,6 +47,8 @@ cdef double ROUNDING = 8.0
 # AT_BOUND (``intercept.py``).
 cdef double BALANCE = 32.0
 cdef double DOUBT = 100.0
+# Inside by this share of the widest box, a coefficient has the last word on b.
+cdef double CLEAR = 1e-4
 # Rows this close to their knot may be on either side of it.
 cdef double NEAR = 1e-6
 
@@ -106,16 +108,19 @@ cdef inline double doubt(
     double b, exactcv_tally_t *t, double heaviest, double lightest, double near,
 ) noexcept nogil:
     """How far b may be from what the rule picks; see ``intercept.doubt``."""
-    cdef double blur = BALANCE * ROUNDOFF * t.size, off = fabs(t.sum), low, high, strict, lax
+    cdef double blur = BALANCE * ROUNDOFF * t.size, off = fabs(t.sum), low, high, strict
     if t.inside > DOUBT * near * C * heaviest + blur + off:
-        return 0.0
+        if t.inside > CLEAR * C * heaviest:
+            return 0.0
+        limits(h, coef, table, own, C, 0.0, t.inside / table.shape[1], &low, &high)
+        return max(low - b, b - high, 0.0)
     limits(h, coef, table, own, C, 0.0, blur, &low, &high)
-    strict = middle(low, high)
-    limits(h, coef, table, own, C, near * DOUBT, blur, &low, &high)
-    lax = middle(low, high)
+    strict = from_middle(low, high, b)
+    limits(h, coef, table, own, C, near * DOUBT, blur + (off if off <= CLEAR * t.size else 0.0),
+           &low, &high)
     if off > blur or C * lightest <= blur:
         return max(fabs(low - b), fabs(high - b))
-    return max(fabs(strict - b), fabs(lax - b))
+    return max(strict, from_middle(low, high, b))
 
 
 cdef inline void conclude(
@@ -178,6 +183,13 @@ cdef inline void limits(
     exactcv_limits(h, coef, &table[0, 0], n, 0, n if own < 0 else own, C, near, blur, low, high)
     if own >= 0:
         exactcv_limits(h, coef, &table[0, 0], n, own + 1, n, C, near, blur, low, high)
+
+
+cdef inline double from_middle(double low, double high, double b) noexcept nogil:
+    """How far b is from what the rule picks, or where no b will do, from the farther end."""
+    if low > high:
+        return max(fabs(low - b), fabs(high - b))
+    return fabs(middle(low, high) - b)
 
 
 cdef inline double middle(double low, double high) noexcept nogil:

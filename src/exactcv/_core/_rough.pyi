@@ -15,6 +15,7 @@ class RoughSteps:
         knots: FloatArray,
         levels: FloatArray,
         intercept: bool,
+        block: int = 2048,
     ) -> None: ...
     def run(
         self,
@@ -23,7 +24,7 @@ class RoughSteps:
         c: FloatArray,
         h: FloatArray,
         eps: float,
-        calm: float,
         max_iter: int,
         cancel: NDArray[np.intc],
     ) -> tuple[int, float]: ...
+    def settle(self, c: FloatArray, h: FloatArray) -> None: ...

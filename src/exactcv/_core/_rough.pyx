@@ -10,11 +10,13 @@ left and shrinks towards the knot on its right; between two levels both are the 
 A step costs two passes over the rows (``rough_steps.h``): these, and the rows of K that they read,
 are in single precision, which takes half the time.  K is divided by its largest diagonal entry and
 c multiplied by it.  c is kept in double precision, and K c is brought up to date in double
-precision after each round: what is rough is where the steps stop, not what is returned.
+precision in the end: what is rough is where the steps stop, not what is returned.
 
-Once the violation is small, rows far from their knots are *set aside*: a round then goes on with
-the others alone, whose part of K is packed into a matrix of its own.  The next round looks at all
-rows again.
+Where rows are many, most steps are not worth two passes over all of them.  A round takes the rows
+that want to move most (the *block*, among them all free rows if there is room), whose part of K is
+packed into a matrix that stays in the cache, and goes on with them alone until their violation is a
+part of what it was.  Then all rows are looked at again.  Rows keep their place in the pack from one
+round to the next, as long as they are of use.
 """
 
 from libc.math cimport INFINITY
@@ -37,15 +39,24 @@ cdef extern from "rough_steps.h" nogil:
         float *h, float step, const float *row, const float *up, const float *down,
         const float *diagonal, Py_ssize_t n)
 
+    void add_single "exactcv_add_single"(
+        const float *K, Py_ssize_t n, const Py_ssize_t *rows, const float *a, Py_ssize_t count,
+        float *h)
+
 cdef extern from "vector.h" nogil:
     void exactcv_add_rows(const double *K, Py_ssize_t n, const Py_ssize_t *rows, const double *a,
                           Py_ssize_t count, double *h)
 
 # The curvature of a pair, relative to the largest diagonal entry, is taken to be this at least.
 cdef double LEAST_CURVATURE = 1e-12
-# Packing pays if less than this share of the rows is left.
+# A block has at most this share of the rows: with more of them it does not pay.
 cdef double WORTH_PACKING = 0.6
-cdef int MOST_ROUNDS = 50
+# A round goes on until the violation within the block is this share of that of all rows.
+cdef double GAIN = 0.1
+# Rounds allowed without a new low of the violation: rounding, or none of the steps moves anything.
+cdef int PATIENCE = 30
+# Places in the pack beyond this share of the block are given up.
+cdef double CLUTTER = 1.5
 cdef enum:
     LOOK_EVERY = 1000  # steps between looks at the cancel flag
 
@@ -69,41 +80,59 @@ cdef class RoughSteps:
     cdef const double[:, ::1] knots
     cdef const double[:, ::1] levels
     cdef bint intercept
+    cdef bint unsettled
     cdef double scale
     cdef Py_ssize_t n, m
-    # The rows that take part in a round, packed: entry k of these arrays belongs to row where[k].
+    # All rows: K c, and the knots that c grows and shrinks towards.
+    cdef float[::1] all_h
+    cdef float[::1] all_up
+    cdef float[::1] all_down
+    # The rows that take part in a round: entry k of these arrays belongs to row where[k].
     cdef Py_ssize_t active
     cdef Py_ssize_t[::1] where
+    cdef Py_ssize_t[::1] slot
+    cdef char[::1] listed
     cdef float[::1] h
     cdef float[::1] up
     cdef float[::1] down
     cdef float[::1] diagonal
-    # Their part of K, filled row by row when first asked for; unless all rows take part.
-    cdef float[::1] pack
-    cdef char[::1] filled
-    # What c was when h was last right, and what has changed since.
+    # Their part of K, unless all rows take part: of row k the first filled[k] entries are there.
+    cdef Py_ssize_t block
+    cdef Py_ssize_t packed
+    cdef float[:, ::1] pack
+    cdef Py_ssize_t[::1] filled
+    # What c was when h, and all_h, were last right, and what has changed since.
     cdef double[::1] before
+    cdef double[::1] then
     cdef double[::1] steps
+    cdef float[::1] single_steps
     cdef Py_ssize_t[::1] moved
 
-    def __init__(self, K, K_single, double scale, knots, levels, bint intercept):
+    def __init__(self, K, K_single, double scale, knots, levels, bint intercept,
+                 Py_ssize_t block=2048):
         self.K, self.K_single, self.scale = K, K_single, scale
         self.knots, self.levels = knots, levels
         self.intercept = intercept
         self.n, self.m = knots.shape[0], knots.shape[1]
         self.h, self.up, self.down, self.diagonal = np.empty((4, self.n), dtype=np.float32)
-        self.where, self.moved = np.empty((2, self.n), dtype=np.intp)
-        self.pack = np.empty(1, dtype=np.float32)
-        self.filled = np.empty(self.n, dtype=np.int8)
-        self.before, self.steps = np.empty((2, self.n))
+        self.all_h, self.all_up, self.all_down = np.empty((3, self.n), dtype=np.float32)
+        self.where, self.moved, self.filled = np.empty((3, self.n), dtype=np.intp)
+        self.slot = np.full(self.n, -1, dtype=np.intp)
+        self.listed = np.zeros(self.n, dtype=np.int8)
+        self.before, self.then, self.steps = np.empty((3, self.n))
+        self.single_steps = np.empty(self.n, dtype=np.float32)
+        self.block = min(block, <Py_ssize_t>(WORTH_PACKING * self.n))
+        self.packed = 0
+        # One line of the cache more than a round number: rows of the pack do not collide there.
+        self.pack = np.empty((self.block, self.block + 16), dtype=np.float32)
 
     def run(self, double C, signed char[::1] state, double[::1] c, double[::1] h, double eps,
-            double calm, Py_ssize_t max_iter, const int[::1] cancel):
+            Py_ssize_t max_iter, const int[::1] cancel):
         """Take steps until no pair violates its conditions by more than eps.
 
-        ``state``, ``c`` and ``h`` (= K c) move in place.  c must come in feasible, with the states
-        that belong to it; rows with state -1 take no part and keep their coefficient.  Once the
-        violation is at most ``calm``, rows twice as far from their knots are set aside.
+        ``state`` and ``c`` move in place, and ``h`` (= K c) with the next `settle`; until then the
+        next run goes on from there.  c must come in feasible, with the states that belong to it;
+        rows with state -1 take no part and keep their coefficient.
 
         Returns
         -------
@@ -112,58 +141,147 @@ cdef class RoughSteps:
             As the steps see it, in single precision.
         """
         cdef Py_ssize_t done = 0
-        cdef double goal = max(eps, calm)
+        cdef int patience = PATIENCE
+        cdef float least = INFINITY
         cdef Extremes now
-        for _ in range(MOST_ROUNDS):
+        if not self.unsettled:
             self._take_all(state, c, h)
-            self._set_aside(Extremes(0, 0.0, 0.0), INFINITY)
+        self.unsettled = True
+        while True:
             with nogil:
-                now = self._walk(C, state, c, goal, max_iter, cancel, &done)
-            if now.top - now.bottom <= eps or done >= max_iter or cancel[0]:
+                now = self._look()
+            if not now.top - now.bottom > eps or done >= max_iter or cancel[0] or not patience:
                 break
-            self._set_aside(now, 2.0 * calm)
+            patience = PATIENCE if now.top - now.bottom < least else patience - 1
+            least = min(least, now.top - now.bottom)
+            self._choose(now)
             with nogil:
-                self._walk(C, state, c, eps, max_iter, cancel, &done)
-                self._catch_up(c, h)
-            goal = calm if goal > eps else eps
-        with nogil:
-            self._catch_up(c, h)
+                now = self._walk(C, state, c, max(eps, GAIN * (now.top - now.bottom)), max_iter,
+                                 cancel, &done)
+                self._carry_over(c)
         return done, now.top - now.bottom
 
+    def settle(self, double[::1] c, double[::1] h):
+        """Bring h = K c up to date, in double precision."""
+        if self.unsettled:
+            with nogil:
+                self._catch_up(c, h)
+        self.unsettled = False
+
     cdef void _take_all(self, signed char[::1] state, double[::1] c, double[::1] h) noexcept nogil:
-        """Every row takes part."""
+        """Start from c and h as they come."""
         cdef Py_ssize_t i
-        self.active = self.n
         for i in range(self.n):
-            self.where[i] = i
-            self.h[i] = <float>h[i]
-            self.diagonal[i] = self.K_single[i, i]
-            self.before[i] = c[i]
-            self._limits(i, state)
+            self.all_h[i] = <float>h[i]
+            self.before[i] = self.then[i] = c[i]
+            self._limits(i, state, &self.all_up[i], &self.all_down[i])
 
-    cdef _set_aside(self, Extremes now, double far):
-        """Go on without the rows that are far from the knots they can move to, if they are many.
+    cdef Extremes _look(self) noexcept nogil:
+        """The violation of all rows."""
+        cdef const float *row = &self.K_single[0, 0]
+        if self.intercept:
+            return advance(&self.all_h[0], 0.0, row, row, &self.all_up[0], &self.all_down[0],
+                           self.n)
+        return advance_one(&self.all_h[0], 0.0, row, &self.all_up[0], &self.all_down[0], row,
+                           self.n)
 
-        Rows that take no part are farther than any distance.
-        """
-        cdef double low = (now.bottom if self.intercept else 0.0) - far
-        cdef double high = (now.top if self.intercept else 0.0) + far
-        cdef Py_ssize_t k, t, count = 0
-        for k in range(self.active):
-            if self.up[k] - self.h[k] > low or self.down[k] - self.h[k] < high:
-                self.moved[count] = k
-                count += 1
-        if count > WORTH_PACKING * self.active or count == 0:
+    cdef _choose(self, Extremes now):
+        """Which rows take part: those that want to move most, or all if that is not worth it."""
+        cdef float low = now.bottom if self.intercept else 0.0
+        cdef float high = now.top if self.intercept else 0.0
+        cdef Py_ssize_t i, k, count
+        if not self.block:
+            for i in range(self.n):
+                self.moved[i] = i
+            self._take(self.n)
             return
-        if self.pack.shape[0] < count * count:
-            self.pack = np.empty(count * count, dtype=np.float32)
-        self.active = count
+        count = self._candidates(low, high)
+        if count > self.block:
+            k = self.block // 2
+            wish = np.negative(np.subtract(self.all_up, self.all_h))
+            low = max(low, -np.partition(wish, k)[k])
+            wish = np.subtract(self.all_down, self.all_h)
+            high = min(high, np.partition(wish, k)[k])
+            count = self._most_eager(low, high, k)
+        self._take(count)
+
+    cdef Py_ssize_t _candidates(self, float low, float high) noexcept nogil:
+        """List the rows that want to grow to low at least, or to shrink to high."""
+        cdef Py_ssize_t i, count = 0
+        for i in range(self.n):
+            self.moved[count] = i
+            count += (self.all_up[i] - self.all_h[i] >= low) | (
+                self.all_down[i] - self.all_h[i] <= high)
+        return count
+
+    cdef Py_ssize_t _most_eager(self, float low, float high, Py_ssize_t most) noexcept nogil:
+        """The same, but of those that grow and those that shrink this many at most.
+
+        Those beyond go first: where many are alike, none that wants more is left out.
+        """
+        cdef Py_ssize_t i, grow = 0, count = 0
+        cdef bint alike
+        for alike in range(2):
+            for i in range(self.n):
+                if grow < most and self._reaches(self.all_up[i] - self.all_h[i] - low, alike):
+                    self.moved[count] = i
+                    self.listed[i] = True
+                    grow += 1
+                    count += 1
+        most += count
+        for alike in range(2):
+            for i in range(self.n):
+                if (count < most and not self.listed[i]
+                        and self._reaches(high - (self.all_down[i] - self.all_h[i]), alike)):
+                    self.moved[count] = i
+                    count += 1
+        for i in range(grow):
+            self.listed[self.moved[i]] = False
+        return count
+
+    cdef inline bint _reaches(self, float beyond, bint alike) noexcept nogil:
+        return beyond == 0.0 if alike else beyond > 0.0
+
+    cdef void _take(self, Py_ssize_t count) noexcept nogil:
+        """Give the first ``count`` rows in ``moved`` their places; those that have one keep it."""
+        cdef Py_ssize_t i, k, new = 0
         for k in range(count):
-            t = self.moved[k]
-            self.filled[k] = False
-            self.where[k] = self.where[t]
-            self.h[k], self.diagonal[k] = self.h[t], self.diagonal[t]
-            self.up[k], self.down[k] = self.up[t], self.down[t]
+            new += self.slot[self.moved[k]] < 0
+        if self.packed + new > min(CLUTTER * count, <double>max(self.block, count)):
+            for k in range(self.packed):
+                self.slot[self.where[k]] = -1
+            self.packed = 0
+        for k in range(count):
+            i = self.moved[k]
+            if self.slot[i] < 0:
+                self.slot[i] = self.packed
+                self.where[self.packed] = i
+                self.filled[self.packed] = 0
+                self.diagonal[self.packed] = self.K_single[i, i]
+                self.packed += 1
+        self.active = self.packed
+        for k in range(self.active):
+            i = self.where[k]
+            self.h[k], self.up[k], self.down[k] = self.all_h[i], self.all_up[i], self.all_down[i]
+
+    cdef void _carry_over(self, double[::1] c) noexcept nogil:
+        """Bring all_h up to date, and the limits of the rows that took part."""
+        cdef Py_ssize_t i, k, count = 0
+        for k in range(self.active):
+            i = self.where[k]
+            # A step of zero changes them too.
+            self.all_up[i], self.all_down[i] = self.up[k], self.down[k]
+            if c[i] != self.then[i]:
+                self.moved[count] = i
+                self.single_steps[count] = <float>(self.scale * (c[i] - self.then[i]))
+                self.then[i] = c[i]
+                count += 1
+        if self.active == self.n:
+            for k in range(self.n):
+                self.all_h[self.where[k]] = self.h[k]
+            return
+        add_single(&self.K_single[0, 0], self.n, &self.moved[0], &self.single_steps[0], count,
+                   &self.all_h[0])
 
     cdef void _catch_up(self, double[::1] c, double[::1] h) noexcept nogil:
         """Bring h = K c up to date."""
@@ -172,7 +290,6 @@ cdef class RoughSteps:
             if c[i] != self.before[i]:
                 self.moved[count] = i
                 self.steps[count] = c[i] - self.before[i]
-                self.before[i] = c[i]
                 count += 1
         exactcv_add_rows(&self.K[0, 0], self.n, &self.moved[0], &self.steps[0], count, &h[0])
 
@@ -181,13 +298,12 @@ cdef class RoughSteps:
         cdef const float *source = &self.K_single[self.where[k], 0]
         cdef float *row
         cdef Py_ssize_t t
-        if self.active == self.n:
+        if not self.block:
             return source
-        row = &self.pack[k * self.active]
-        if not self.filled[k]:
-            self.filled[k] = True
-            for t in range(self.active):
-                row[t] = source[self.where[t]]
+        row = &self.pack[k, 0]
+        for t in range(self.filled[k], self.active):
+            row[t] = source[self.where[t]]
+        self.filled[k] = self.active
         return row
 
     cdef Extremes _walk(self, double C, signed char[::1] state, double[::1] c, double eps,
@@ -280,19 +396,19 @@ cdef class RoughSteps:
             if not inside:
                 state[i] += <signed char>(-1 if grows else 1)
             c[i] += step
-        self._limits(k, state)
+        self._limits(i, state, &self.up[k], &self.down[k])
 
-    cdef inline void _limits(self, Py_ssize_t k, signed char[::1] state) noexcept nogil:
+    cdef inline void _limits(self, Py_ssize_t i, signed char[::1] state, float* up,
+                             float* down) noexcept nogil:
         """The knots that a coefficient grows and shrinks towards."""
-        cdef Py_ssize_t i = self.where[k]
         cdef Py_ssize_t s = state[i] // 2
-        self.up[k], self.down[k] = -INFINITY, INFINITY
+        up[0], down[0] = -INFINITY, INFINITY
         if state[i] < 0:
             return
         if state[i] % 2:
-            self.up[k] = self.down[k] = <float>self.knots[i, s]
+            up[0] = down[0] = <float>self.knots[i, s]
             return
         if s > 0:
-            self.up[k] = <float>self.knots[i, s - 1]
+            up[0] = <float>self.knots[i, s - 1]
         if s < self.m:
-            self.down[k] = <float>self.knots[i, s]
+            down[0] = <float>self.knots[i, s]

@@ -11,6 +11,8 @@
 #ifndef EXACTCV_ROUGH_STEPS_H
 #define EXACTCV_ROUGH_STEPS_H
 
+#include <stdint.h>
+
 #include "vector.h"
 
 #define EXACTCV_WIDE 16
@@ -35,6 +37,27 @@ typedef struct {
                 ROW(i_ + k_, k_)                                                                 \
         for (; i_ < (stop); i_++)                                                                \
             ROW(i_, 0)                                                                           \
+    }
+
+/* i = the first i <= i_ < stop with HIT(i_); n if there is none.  All of them are looked at, which is
+ * vector code, and quicker than to stop at the first. */
+#define EXACTCV_FIRST(i, stop, HIT)                                                              \
+    {                                                                                            \
+        const int32_t size_ = (int32_t)((stop) - (i));                                           \
+        int32_t first_[EXACTCV_WIDE], least_ = INT32_MAX, j_ = 0;                                \
+        for (int32_t k_ = 0; k_ < EXACTCV_WIDE; k_++)                                            \
+            first_[k_] = INT32_MAX;                                                              \
+        for (; j_ + EXACTCV_WIDE <= size_; j_ += EXACTCV_WIDE)                                   \
+            for (int32_t k_ = 0; k_ < EXACTCV_WIDE; k_++) {                                      \
+                const int32_t at_ = HIT((i) + j_ + k_) ? j_ + k_ : INT32_MAX;                    \
+                first_[k_] = EXACTCV_MIN(at_, first_[k_]);                                       \
+            }                                                                                    \
+        for (; j_ < size_; j_++)                                                                 \
+            if (HIT((i) + j_))                                                                   \
+                least_ = EXACTCV_MIN(j_, least_);                                                \
+        for (int32_t k_ = 0; k_ < EXACTCV_WIDE; k_++)                                            \
+            least_ = EXACTCV_MIN(first_[k_], least_);                                            \
+        i = least_ == INT32_MAX ? n : (i) + least_;                                              \
     }
 
 static inline float exactcv_largest(const float *lanes)
@@ -77,8 +100,10 @@ static exactcv_extremes_t exactcv_advance(float *restrict h, float step, const f
     }
     for (ptrdiff_t k = 0; k < EXACTCV_WIDE; k++)
         out.bottom = EXACTCV_MIN(bottom[k], out.bottom);
-    while (out.i < n && up[out.i] - h[out.i] != out.top)
-        out.i++;
+    const ptrdiff_t stop = EXACTCV_MIN(out.i + EXACTCV_BLOCK, n);
+#define EXACTCV_HIT(i) (up[i] - h[i] == out.top)
+    EXACTCV_FIRST(out.i, stop, EXACTCV_HIT)
+#undef EXACTCV_HIT
     return out;
 }
 
@@ -115,9 +140,11 @@ static ptrdiff_t exactcv_partner(const float *h, const float *down, const float 
             j = from;
         }
     }
-    for (; j < n; j++)
-        if (exactcv_gain(top - (down[j] - h[j]), own + diagonal[j] - 2.0f * row[j]) == found)
-            break;
+    const ptrdiff_t end = EXACTCV_MIN(j + EXACTCV_BLOCK, n);
+#define EXACTCV_HIT(i)                                                                           \
+    (exactcv_gain(top - (down[i] - h[i]), own + diagonal[i] - 2.0f * row[i]) == found)
+    EXACTCV_FIRST(j, end, EXACTCV_HIT)
+#undef EXACTCV_HIT
     return j;
 }
 
@@ -160,6 +187,25 @@ static exactcv_extremes_t exactcv_advance_one(float *restrict h, float step, con
     }
     out.top = exactcv_largest(most);
     return out;
+}
+
+/* h = h + sum over k of a[k] * row k of K, eight rows at a time; see exactcv_add_rows. */
+EXACTCV_CLONES
+static void exactcv_add_single(const float *K, ptrdiff_t n, const ptrdiff_t *rows, const float *a,
+                               ptrdiff_t count, float *restrict h)
+{
+    for (ptrdiff_t start = 0; start < count; start += 8) {
+        const float *r[8];
+        float w[8];
+        for (ptrdiff_t k = 0; k < 8; k++) {
+            const int used = start + k < count;
+            r[k] = K + n * rows[used ? start + k : start];
+            w[k] = used ? a[start + k] : 0.0f;
+        }
+        for (ptrdiff_t i = 0; i < n; i++)
+            h[i] += ((w[0] * r[0][i] + w[1] * r[1][i]) + (w[2] * r[2][i] + w[3] * r[3][i])) +
+                    ((w[4] * r[4][i] + w[5] * r[5][i]) + (w[6] * r[6][i] + w[7] * r[7][i]));
+    }
 }
 
 #endif

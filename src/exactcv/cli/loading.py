@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,27 +13,31 @@ from scipy import sparse
 
 from ..exceptions import InputError
 from ..lowrank.method import GAMMA_ROWS
+from ..lowrank.options import Options
 from ..lowrank.rows.sampling import smallest_keys
+from ..lowrank.rows.spilled import SpilledRows
 from ..problem.kernels import Kernel, gamma_value
+from ..problem.labels import beyond_range
 from ..storage.preparation import Preparation, fit_preparation
-from ..storage.readers import QID
+from ..storage.readers import QID, pieces
+from ..storage.streaming import PEEK_ROWS, Roles, piece_rows, stream
 from ..storage.suspects import refuse_suspects
 from ..storage.table import Table, parse_labels
 from ..types import FloatArray
 from .settings import TuneSettings, gammas_around
 
-__all__ = ["Loaded", "gammas_of", "is_regression", "load", "scaling_text"]
+__all__ = ["Loaded", "gammas_of", "is_regression", "load", "load_in_pieces", "scaling_text"]
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A table, ready to be learnt from."""
+    """A table, ready to be learnt from; X may be ``SpilledRows``."""
 
     X: Any
     y: NDArray[Any]
     weight: FloatArray | None
     groups: NDArray[Any] | None
-    row_names: list[str] | None
+    row_names: Sequence[str] | None
     preparation: Preparation
     has_qid: bool = False
 
@@ -94,6 +100,43 @@ def load(table: Table, settings: TuneSettings, numeric: bool = False) -> Loaded:
     )
 
 
+def load_in_pieces(file: Path, settings: TuneSettings, memory_limit: str | None = None) -> Loaded:
+    """The same of a table that need not fit into memory; its target must be classes."""
+    first = next(pieces(file, rows=PEEK_ROWS, memory_limit=memory_limit, **settings.read_options))
+    if first.matrix is not None:
+        raise InputError(f"{first.source} is an svmlight file, which is not read in pieces")
+    rows = piece_rows(len(first.columns))
+
+    def read() -> Any:
+        return pieces(file, rows=rows, **settings.read_options)
+
+    target = first.find(settings.target)
+    roles = {name: _role(first, name, getattr(settings, name), target) for name in _ROLES}
+    found = stream(
+        read,
+        Roles(
+            target=target,
+            drop=tuple(str(_role(first, "drop", column, target)) for column in settings.drop),
+            keep=tuple(first.find(column) for column in settings.keep),
+            categorical=tuple(first.find(column) for column in settings.categorical),
+            **roles,
+        ),
+        impute=settings.impute is not None,
+        standardize=settings.standardize,
+        most_levels=settings.max_levels,
+        chunk_rows=Options().chunk_rows,
+    )
+    _check_classes(first, target, found.y)
+    return Loaded(
+        X=found.rows,
+        y=found.y,
+        weight=found.weight,
+        groups=found.groups,
+        row_names=found.names,
+        preparation=found.preparation,
+    )
+
+
 _ROLES = ("weight", "groups", "id")
 
 
@@ -123,8 +166,8 @@ def _check_classes(table: Table, target: str, y: NDArray[Any]) -> None:
     counts = np.unique(y, return_counts=True)[1]
     if len(counts) == 1:
         raise InputError(
-            f"{table.source}: the target {target!r} has one class only, {y[0]!r}; a classifier "
-            "needs rows of two classes or more"
+            f"{table.source}: the target {target!r} has one class only, {y.tolist()[0]!r}; a "
+            "classifier needs rows of two classes or more"
         )
     if _too_many(len(counts), len(y)):
         raise InputError(
@@ -140,6 +183,11 @@ def _numbers(table: Table, target: str) -> FloatArray:
         raise InputError(
             f"{table.source}: the target {target!r} is missing in row {missing[0] + 1}; leave out "
             "the rows without one"
+        )
+    if beyond_range(values):
+        raise InputError(
+            f"{table.source}: the numbers in the target {target!r} are too large or too small; "
+            "rescale them"
         )
     return values
 
@@ -186,8 +234,12 @@ def gammas_of(loaded: Loaded, settings: TuneSettings) -> Any:
     if settings.approx is not None and len(loaded.y) > GAMMA_ROWS:
         # All pairs of distances would take as much memory as the kernel matrix.
         few = np.sort(smallest_keys(len(loaded.y), GAMMA_ROWS, settings.seed or 0))
-        X, weight = X[few], None if weight is None else weight[few]
-    X = X.toarray() if sparse.issparse(X) else X
+        X = X.take(few) if isinstance(X, SpilledRows) else X[few]
+        weight = None if weight is None else weight[few]
+    if isinstance(X, SpilledRows):
+        X = X.all()
+    elif sparse.issparse(X):
+        X = X.toarray()
     middle = gamma_value(np.ascontiguousarray(X), Kernel(), weight)
     assert middle is not None
     return gammas_around(middle, wanted)

@@ -168,7 +168,7 @@ def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
     "--target",
     required=True,
     metavar="COLUMN",
-    help="Class labels: name, or number; 1 is the first column, -1 the last.",
+    help="What to predict, classes or numbers: a name, or 1 for the first column, -1 the last.",
 )
 @click.option(
     "--out",
@@ -181,7 +181,7 @@ def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
     default="loo",
     show_default=True,
     metavar="loo|K",
-    help="Leave-one-out, or K stratified folds.",
+    help="Leave-one-out, or K folds, of classes stratified.",
 )
 @click.option(
     "--nested",
@@ -277,8 +277,14 @@ def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--degree", type=int, default=3, show_default=True, help="Of the poly kernel.")
 @click.option("--coef0", type=float, default=0.0, show_default=True, help="Of poly and sigmoid.")
-@click.option("--loss", default="hinge", show_default=True, help="See 'exactcv methods'.")
-@click.option("--scoring", help="What to maximise: any scorer of scikit-learn. Default: accuracy.")
+@click.option(
+    "--loss", default="hinge", show_default=True, help="Of classes; see 'exactcv methods'."
+)
+@click.option(
+    "--scoring",
+    help="What to maximise: any scorer of scikit-learn. Default: accuracy; of numbers R2, of "
+    "quantiles their loss.",
+)
 @click.option(
     "--select",
     type=click.Choice(get_args(Select)),
@@ -311,6 +317,11 @@ def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
     help="For the table and for the kernel matrix, each, as 2GB. Default: what the system has.",
 )
 @click.option(
+    "--stream/--no-stream",
+    default=None,
+    help="Read the table (CSV or Parquet) in pieces. Default: if it does not fit into memory.",
+)
+@click.option(
     "--n-jobs",
     type=int,
     default=-1,
@@ -326,6 +337,7 @@ def tune(
     out: Path | None,
     n_jobs: int,
     memory_limit: str | None,
+    stream: bool | None,
     progress: bool,
     open_it: bool,
     **options: Any,
@@ -360,6 +372,7 @@ def tune(
         out=out,
         n_jobs=n_jobs,
         memory_limit=memory_limit,
+        stream=stream,
         progress=progress,
         say=_say,
     )

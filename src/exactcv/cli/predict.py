@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from ..exceptions import InputError
 from ..problem.intervals import wilson
 from ..report.overview import LeftOutNumbers
-from ..storage.atomic import write_text
+from ..storage.atomic import write_parts
 from ..storage.model_file import load_model
-from ..storage.readers import read_table
+from ..storage.readers import pieces
+from ..storage.streaming import PEEK_ROWS, piece_rows
 from ..storage.table import Cells, Table, parse_labels
 from ..storage.table_model import TableModel
 from ..types import Unseen
@@ -44,32 +46,81 @@ def predict(
             f"{str(model_file)!r} was saved from Python and knows nothing of tables: use it there, "
             "with exactcv.load_model"
         )
-    table = _without(read_table(file, **(read_options or {})), drop)
-    made = model.preparation
-    row_names = None
-    if made.row_names is not None and made.row_names in table.columns:
-        row_names = ["" if name is None else name for name in table.texts(made.row_names)]
-    X = made.apply(table, unseen)
-    if model.numeric:
-        names, columns, predicted, promise = results.number_rows(model, X, row_names, interval)
-    else:
-        if interval is not None:
-            raise InputError("--interval is for models of numbers, and this one is of classes")
-        promise = ""
-        estimator: Any = model.estimator
-        names, columns, predicted = results.prediction_rows(estimator, X, row_names)
-    text = results.to_csv(names, columns, escape)
+    if interval is not None and not model.numeric:
+        raise InputError("--interval is for models of numbers, and this one is of classes")
+    read = _Pieces(model, file, drop, read_options or {})
+    lines = read.lines(unseen, interval, escape)
     if out is None:
-        show(text)
+        show("".join(lines))
     else:
-        write_text(out, text)
-        say(f"{len(predicted)} predictions written to {out}")
-    if promise:
-        say(promise)
+        write_parts(out, (part.encode() for part in lines))
+        say(f"{read.n_rows} predictions written to {out}")
+    if read.promise:
+        say(read.promise)
+    made, predicted, table = model.preparation, np.concatenate(read.predicted), read.targets()
     if model.quantiles_.size:
         _tell_shares(table, made.target, model.quantiles_, predicted, say)
         return
     (_tell_distance if model.numeric else _tell_error)(table, made.target, predicted, say)
+
+
+class _Pieces:
+    """Predicts a table piece by piece, and keeps what is to be told of it at the end."""
+
+    def __init__(
+        self, model: TableModel, file: Path, drop: tuple[str, ...], options: dict[str, Any]
+    ):
+        self.model, self.file, self.drop, self.options = model, file, drop, options
+        self.n_rows, self.promise = 0, ""
+        self.predicted: list[NDArray[Any]] = []
+        self._targets: list[Cells] = []
+        self._last: Table | None = None
+
+    def lines(self, unseen: Unseen, interval: float | None, escape: bool) -> Iterator[str]:
+        made = self.model.preparation
+        first = next(pieces(self.file, rows=PEEK_ROWS, **self.options))
+        for piece in pieces(self.file, rows=piece_rows(len(first.columns)), **self.options):
+            table = _without(piece, self.drop)
+            row_names = None
+            if made.row_names is not None and made.row_names in table.columns:
+                row_names = ["" if name is None else name for name in table.texts(made.row_names)]
+            X = made.apply(table, unseen)
+            names, columns, predicted = self._columns(X, row_names, interval, piece.start)
+            self._keep(table, predicted)
+            yield from results.csv_parts(names, columns, escape, header=piece.start == 0)
+
+    def _columns(
+        self, X: Any, row_names: list[str] | None, interval: float | None, start: int
+    ) -> tuple[list[str], list[Any], NDArray[Any]]:
+        if self.model.numeric:
+            found = results.number_rows(self.model, X, row_names, interval, start)
+            names, columns, predicted, self.promise = found
+            return names, columns, predicted
+        estimator: Any = self.model.estimator
+        return results.prediction_rows(estimator, X, row_names, start)
+
+    def _keep(self, table: Table, predicted: NDArray[Any]) -> None:
+        self.n_rows += len(predicted)
+        self.predicted.append(predicted)
+        self._last = table
+        target = self.model.preparation.target
+        if target in table.columns:
+            cells = table.columns[target]
+            few = cells if isinstance(cells, np.ndarray) else [intern(cell) for cell in cells]
+            self._targets.append(few)
+
+    def targets(self) -> Table:
+        """The column of the target alone, if it is there."""
+        assert self._last is not None
+        columns: dict[str, Cells] = {}
+        if self._targets:
+            numbers = all(isinstance(cells, np.ndarray) for cells in self._targets)
+            columns[self.model.preparation.target] = (
+                np.concatenate(self._targets)
+                if numbers
+                else [str(cell) for cells in self._targets for cell in cells]
+            )
+        return Table(self._last.source, self.n_rows, columns, notation=self._last.notation)
 
 
 def _tell_error(table: Table, target: str, predicted: Any, say: Callable[[str], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,12 @@ from ..storage.table_model import TableModel
 from ..types import FloatArray
 
 __all__ = [
+    "csv_parts",
     "curve_png",
     "cv_csv",
     "fan_png",
-    "left_out_csv",
     "left_out_numbers_csv",
+    "left_out_parts",
     "number_rows",
     "numbers_cv_csv",
     "prediction_rows",
@@ -45,6 +46,7 @@ NUMBERS_CV_COLUMNS = {
     "score": "mean_test_score", "loss": "error", "loss_se": "loss_se", "at_bound": "at_bound",
     "kkt": "kkt", "gap": "gap",
 }  # fmt: skip
+PART_ROWS = 1 << 16  # of a table that are text at a time
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how cells begin that spreadsheets run
 
 
@@ -64,14 +66,26 @@ def to_csv(names: Sequence[str], columns: Sequence[Any], escape: bool = True) ->
     '=1+1
     -1
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    return "".join(csv_parts(names, columns, escape))
+
+
+def csv_parts(
+    names: Sequence[str], columns: Sequence[Any], escape: bool = True, header: bool = True
+) -> Iterator[str]:
+    """The same in parts, for tables of millions of rows."""
     shown = _harmless if escape else str
-    writer.writerow([shown(name) for name in names])
-    plain = [c.tolist() if isinstance(c, np.ndarray) else list(c) for c in columns]
-    for row in zip(*plain, strict=True):
-        cells = ["" if value != value else value for value in row]
-        writer.writerow([shown(v) if isinstance(v, str) else v for v in cells])
+    if header:
+        yield _lines([[shown(name) for name in names]])
+    for start in range(0, len(columns[0]), PART_ROWS):
+        parts = [column[start : start + PART_ROWS] for column in columns]
+        plain = [part.tolist() if isinstance(part, np.ndarray) else list(part) for part in parts]
+        rows = [["" if v != v else v for v in row] for row in zip(*plain, strict=True)]
+        yield _lines([[shown(v) if isinstance(v, str) else v for v in row] for row in rows])
+
+
+def _lines(rows: list[list[Any]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue()
 
 
@@ -105,14 +119,14 @@ def cv_csv(model: SVCCV, escape: bool = True) -> str:
     return to_csv(list(columns), list(columns.values()), escape)
 
 
-def left_out_csv(
+def left_out_parts(
     model: SVCCV,
     y: NDArray[Any],
     pair_values: FloatArray | None,
     row_names: Sequence[Any] | None,
     escape: bool = True,
-) -> str:
-    """One line for each row that a fold has tested, in the order of the file.
+) -> Iterator[str]:
+    """One line for each row that a fold has tested, in the order of the file; in parts.
 
     ``pair_values`` are the left-out values of each pair of classes; None if there are none.
     """
@@ -123,7 +137,7 @@ def left_out_csv(
     columns: list[Any] = [at + 1]
     if row_names is not None:
         names.append("id")
-        columns.append([row_names[row] for row in at])
+        columns.append(_Some(row_names, at))
     predicted = model.classes_[rows.predicted[order]]
     names += ["target", "predicted", "wrong"]
     columns += [y[at], predicted, (y[at] != predicted).astype(int)]
@@ -134,7 +148,20 @@ def left_out_csv(
         shares = probabilities(pair_values[order], model._sigmoids, len(model.classes_))
         names += [f"probability of {label}" for label in model.classes_]
         columns += list(shares.T)
-    return to_csv(names, columns, escape)
+    return csv_parts(names, columns, escape)
+
+
+class _Some:
+    """Names of some rows, made when they are asked for."""
+
+    def __init__(self, names: Sequence[Any], rows: NDArray[Any]):
+        self._names, self._rows = names, rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, part: slice) -> list[Any]:
+        return [self._names[row] for row in self._rows[part].tolist()]
 
 
 def numbers_cv_csv(model: SVRCV, escape: bool = True) -> str:
@@ -192,20 +219,26 @@ def _quantile_names(model: QuantileSVRCV) -> list[str]:
     return [f"quantile {tau:.6g}" for tau in model.quantiles_]
 
 
-def _row_columns(at: NDArray[Any], row_names: Sequence[Any] | None) -> tuple[list[str], list[Any]]:
-    """The numbers of rows, from 1, and their names."""
+def _row_columns(
+    at: NDArray[Any], row_names: Sequence[Any] | None, start: int = 0
+) -> tuple[list[str], list[Any]]:
+    """The numbers of rows, from 1 (``start`` rows come before these), and their names."""
     if row_names is None:
-        return ["row"], [at + 1]
-    return ["row", "id"], [at + 1, [row_names[row] for row in at.tolist()]]
+        return ["row"], [start + at + 1]
+    return ["row", "id"], [start + at + 1, [row_names[row] for row in at.tolist()]]
 
 
 def number_rows(
-    model: TableModel, X: Any, row_names: Sequence[Any] | None, coverage: float | None
+    model: TableModel,
+    X: Any,
+    row_names: Sequence[Any] | None,
+    coverage: float | None,
+    start: int = 0,
 ) -> tuple[list[str], list[Any], FloatArray, str]:
     """Names and columns of a prediction file, the predictions, and what intervals promise."""
     estimator: Any = model.estimator
     predicted, promise = np.asarray(estimator.predict(X)), ""
-    names, columns = _row_columns(np.arange(len(predicted)), row_names)
+    names, columns = _row_columns(np.arange(len(predicted)), row_names, start)
     shown = ["predicted"] if not model.quantiles_.size else _quantile_names(estimator)
     names, columns = [*names, *shown], [*columns, *predicted.reshape(len(predicted), -1).T]
     if coverage is not None:
@@ -239,15 +272,11 @@ def _values(model: SVCCV, decision: FloatArray) -> tuple[list[str], list[FloatAr
 
 
 def prediction_rows(
-    model: SVCCV, X: Any, row_names: Sequence[Any] | None
+    model: SVCCV, X: Any, row_names: Sequence[Any] | None, start: int = 0
 ) -> tuple[list[str], list[Any], NDArray[Any]]:
     """Names and columns of a prediction file, and the predictions themselves."""
     predicted = model.predict(X)
-    names = ["row"]
-    columns: list[Any] = [np.arange(1, len(predicted) + 1)]
-    if row_names is not None:
-        names.append("id")
-        columns.append(list(row_names))
+    names, columns = _row_columns(np.arange(len(predicted)), row_names, start)
     more, values = _values(model, model.decision_function(X))
     names, columns = [*names, "predicted", *more], [*columns, predicted, *values]
     if model.probability:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -15,17 +16,19 @@ from sklearn.model_selection import StratifiedKFold
 from ..crossval.nested_result import NestedResult
 from ..estimators.svc_cv import SVCCV, Keep, fit_svc
 from ..estimators.svr_cv import SVRCV
-from ..exceptions import InputError, Interrupted
+from ..exceptions import InputError, Interrupted, MemoryLimitError
+from ..lowrank.rows.spilled import SpilledRows
 from ..report.html import page as html_report
-from ..storage.atomic import write_bytes, write_text
+from ..storage.atomic import write_bytes, write_parts, write_text
 from ..storage.model_file import save_model
 from ..storage.readers import digest, read_table
 from ..storage.run_folder import RunFolder, describe, settings_in
+from ..storage.table import Table
 from ..storage.table_model import TableModel
 from ..types import FloatArray
 from . import results
 from .approximation import Choice, choose_kernel
-from .loading import Loaded, gammas_of, is_regression, load, scaling_text
+from .loading import Loaded, gammas_of, is_regression, load, load_in_pieces, scaling_text
 from .settings import TuneSettings, parse_class_weight
 from .tune_nested import nested_in, nested_record, shown_with, tell
 from .tune_numbers import tune_numbers
@@ -42,24 +45,30 @@ def tune(
     out: Path | None = None,
     n_jobs: int = -1,
     memory_limit: str | None = None,
+    stream: bool | None = None,
     progress: bool = False,
     say: Say = print,
 ) -> SVCCV | SVRCV | None:
     """Cross-validate, choose, and write the results; None if they had been written before."""
     start = perf_counter()
     sha256 = digest(file)
-    table = read_table(file, memory_limit=memory_limit, **settings.read_options)
-    if is_regression(table, settings):
+    table = None if stream else _read(file, settings, memory_limit, stream is None)
+    if table is None:
+        loaded = load_in_pieces(file, settings, memory_limit)
+    elif is_regression(table, settings):
         settings.check_regression()
         return tune_numbers(
             file, table, sha256, settings,
             out=out, n_jobs=n_jobs, memory_limit=memory_limit, progress=progress, say=say,
         )  # fmt: skip
-    loaded = load(table, settings)
+    else:
+        loaded = load(table, settings)
     if digest(file) != sha256:
         raise InputError(f"{file.name} changed while it was read; run the command again")
     choice = _choose_kernel(loaded, settings, out, memory_limit)
     asked, settings = settings, choice.settings
+    if settings.approx is None and isinstance(loaded.X, SpilledRows):
+        loaded = replace(loaded, X=loaded.X.all())
     facts = _facts(file, loaded, settings)
     if choice.said is not None:
         facts["kernel"] = choice.said
@@ -111,6 +120,19 @@ def tune(
 
 
 # ---- what goes in --------------------------------------------------------------------------------
+
+
+def _read(
+    file: Path, settings: TuneSettings, memory_limit: str | None, may_stream: bool
+) -> Table | None:
+    """The table; None if it does not fit into memory, but may be read in pieces."""
+    try:
+        return read_table(file, memory_limit=memory_limit, **settings.read_options)
+    except MemoryLimitError:
+        numbers = settings.task == "regression"
+        if not may_stream or numbers or settings.approx_conflict("nystroem") is not None:
+            raise
+    return None
 
 
 def _choose_kernel(
@@ -187,8 +209,10 @@ def _facts(file: Path, loaded: Loaded, settings: TuneSettings) -> dict[str, str]
     features = f"{made.n_features}"
     if text:
         features += f", from {len(made.columns)} columns, {len(text)} of them text (one-hot)"
-    facts = {
-        "data": f"{file.name}, {len(loaded.y)} rows",
+    facts = {"data": f"{file.name}, {len(loaded.y)} rows"}
+    if settings.task is None and len(labels) > 2 and np.issubdtype(labels.dtype, np.number):
+        facts["task"] = "classification (whole numbers; --task regression takes them for numbers)"
+    facts |= {
         "target": f"{made.target}: {shown}" + (", ..." if len(labels) > 8 else ""),
         "features": features,
         "scaling": scaling_text(loaded, settings),
@@ -215,10 +239,9 @@ def _write(
     """All results; the names of the files."""
     saved = TableModel(model, loaded.preparation)
     save_model(saved, out / "model.exactcv")
-    texts = {
-        "cv.csv": results.cv_csv(model, escape),
-        "predictions.csv": results.left_out_csv(model, loaded.y, values, loaded.row_names, escape),
-    }
+    lines = results.left_out_parts(model, loaded.y, values, loaded.row_names, escape)
+    write_parts(out / "predictions.csv", (part.encode() for part in lines))
+    texts = {"cv.csv": results.cv_csv(model, escape)}
     if hasattr(model, "error_path_"):
         texts["steps.csv"] = model.error_path_.to_frame().to_csv(index=False)
     row_names = loaded.row_names or range(1, len(loaded.y) + 1)
@@ -226,17 +249,18 @@ def _write(
     texts["report.html"] = html_report.render(shown)
     for name, text in texts.items():
         write_text(out / name, text)
+    named = ["cv.csv", "predictions.csv", *(name for name in texts if name != "cv.csv")]
     picture = results.curve_png(model)
     if picture is None:
         say('curve.png was not drawn; it needs matplotlib: pip install "exactcv[plot]"')
-        return ["model.exactcv", *texts]
+        return ["model.exactcv", *named]
     write_bytes(out / "curve.png", picture)
     pictures = ["curve.png"]
     steps = results.steps_png(model.error_path_) if hasattr(model, "error_path_") else None
     if steps is not None:
         write_bytes(out / "steps.png", steps)
         pictures.append("steps.png")
-    return ["model.exactcv", *texts, *pictures]
+    return ["model.exactcv", *named, *pictures]
 
 
 def _code(file: Path, settings: TuneSettings) -> str:

@@ -30,6 +30,7 @@ from ..types import (
     Splits,
     Vector,
 )
+from .components import enough_components
 from .growth import edge, growth_text
 from .regression_result import RegressionResult
 from .requests import FeatureRequest, Given, KernelRequest, Request
@@ -87,7 +88,7 @@ def cross_validate(
     random_state: Seed | None = None,
     progress: bool | Progress = False,
     approx: Approx | None = None,
-    n_components: int = 200,
+    n_components: int | Literal["auto"] = 200,
     memory_limit: MemoryLimit | None = None,
     method_options: Mapping[str, Any] | None = None,
     epsilon: float = 0.1,
@@ -156,7 +157,9 @@ def cross_validate(
     n_jobs : int, optional
         Threads; -1 is all processors.  The result does not depend on it.
     tol : float
-        What the KKT violation and the duality gap of every solution must meet.
+        What the KKT violation and the duality gap of every solution must meet.  With 1e-5 or more
+        folds that leave out several rows are solved no further than that, which saves work;
+        ``certificate.unproved`` then counts the labels that the gaps do not prove.
     random_state : int, RandomState or None
         For an int ``cv``.
     progress : bool or Progress
@@ -174,8 +177,12 @@ def cross_validate(
         ``sample_weight`` and ``groups`` may be names of columns of a file or a dataframe of Dask,
         which are no features then.  With Dask input or an active ``dask.distributed`` client the
         passes over the rows run on the cluster.
-    n_components : int
-        The number of features m.
+    n_components : int or "auto"
+        The number of features m.  "auto" begins with 100 (or as many as there are rows) and takes
+        twice as many at a time until the least error falls by no more than its standard error; it
+        stops before the features take too much memory or twice as many would take more than ten
+        minutes.  The result is that of the least error, and its ``grown`` and ``summary()`` say
+        what was tried.
     memory_limit : int or str, optional
         Bytes, or for example "2GB"; by default what the system has available.
     method_options : dict, optional
@@ -215,6 +222,8 @@ def cross_validate(
     >>> numbers.certificate.exact, numbers.decision.shape == (len(numbers.Cs), 60)
     (True, True)
     """
+    if approx is not None and n_components == "auto":
+        return enough_components(cross_validate, locals())
     start = perf_counter()
     method_options = checks.check_method_options(method_options)
     plan = Plan.of(

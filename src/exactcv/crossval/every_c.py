@@ -18,7 +18,7 @@ import numpy as np
 
 from ..engine.between import Tests
 from ..engine.bounds import Span
-from ..engine.every_c import Changes, TrainingSet
+from ..engine.every_c import Changes, TrainingSets
 from ..engine.every_c_loo import EveryRow, first_of_twins, starting_points
 from ..engine.merged import Merged
 from ..engine.path import Point, Tracker, full_path
@@ -157,9 +157,9 @@ class _Pair:
         names = np.concatenate([own, guests])
 
         def job() -> None:
-            one = TrainingSet(
-                self.problem, self.merged, left_out, self._tests(own, guests), names, number,
-                self.cancel, self.task.plan.tol, self.covered.add,
+            one = TrainingSets(
+                self.problem, self.merged, left_out, np.array([-1]), self._tests(own, guests),
+                names, np.array([number]), self.cancel, self.task.plan.tol, self.covered.add,
             )  # fmt: skip
             if len(names):
                 self.start[names] = one.everywhere(self.low, self.high)

@@ -70,7 +70,8 @@ def influence(
 
     For each row i the model is solved without it, as in leave-one-out, and its decision values of
     the other rows, their errors and their loss are compared with those of the model of all rows.
-    Takes the time of one leave-one-out with decision values and a matrix product.
+    Takes about the time of one leave-one-out with decision values, and with ``X_test`` a matrix
+    product besides.
 
     Parameters
     ----------
@@ -135,19 +136,22 @@ def influence(
             task, used_gamma = request.task(plan, workers)
             _check_convex(task)
             watch.say(f"{task.problem.n} rows, each left out once")
-            models, ledger = models_and_ledger(task, "exact", workers)
+            models, ledger = models_and_ledger(task, "exact", workers, known=watched is None)
             coef, b = ledger.coef[0], float(ledger.intercept[0])
-            K = task.problem.K
-            if watched is not None:
+            if watched is None:
+                assert models.known is not None
+                value, change = ledger.h[0] + b, models.known
+                change -= value
+            else:
                 K = _kernel_with(watched, request, used_gamma)
-            change = _changes(models, coef, b, K, workers)
+                value, change = K @ coef + b, _changes(models, coef, b, K, workers)
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted before all rows were left out") from stop
     result = Influence.of(
         request.present,
         None if watched is None else signs,
         change=change,
-        value=K @ coef + b,
+        value=value,
         left_out=models.left_out,
         classes=request.classes,
         C=float(C),

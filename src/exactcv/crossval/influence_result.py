@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Influence"]
 
+# Rows that are looked at together.
+BLOCK = 64
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Influence:
@@ -230,11 +233,11 @@ def _mean_change(
     change: FloatArray, value: FloatArray, signs: FloatArray, itself: bool, of: Any
 ) -> FloatArray:
     """Mean over the watched rows (but for row i itself) without row i, less with all rows."""
-    out = np.empty(len(change))
-    before = of(signs * value).astype(float)
-    for i, row in enumerate(change):
-        by = of(signs * (value + row)) - before
+    out, before = np.empty(len(change)), of(signs * value).astype(float)
+    for start in range(0, len(change), BLOCK):
+        rows = np.arange(start, min(start + BLOCK, len(change)))
+        by = of(signs * (value + change[rows])) - before
         if itself:
-            by[i] = 0.0
-        out[i] = by.sum() / (len(value) - itself)
+            by[rows - start, rows] = 0.0
+        out[rows] = by.sum(axis=1) / (len(value) - itself)
     return out

@@ -142,6 +142,7 @@ def worst(done: list[Outer]) -> Certificate:
         tol=found[0].tol,
         convex=all(one.convex for one in found),
         not_converged=sum(one.not_converged for one in found),
+        unproved=sum(one.unproved for one in found),
     )
 
 

@@ -242,4 +242,5 @@ def _worst(parts: list[tuple[int, Certificate]]) -> Certificate:
             {(l, f if f < 0 else first + f) for first, part in parts for l, f in part.unresolved}
         ),
         not_converged=sum(part.not_converged for part in found),
+        unproved=sum(part.unproved for part in found),
     )

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..types import FloatArray, IntArray
 
-__all__ = ["METHODS", "guarantee", "interval_of", "upper_quantile"]
+__all__ = ["METHODS", "guarantee", "interval_of", "promised", "upper_quantile"]
 
 METHODS = ("jackknife+", "cv+", "jackknife-minmax")
 
@@ -37,10 +37,14 @@ def upper_quantile(values: FloatArray, coverage: float) -> FloatArray:
     (array(8.), array(inf))
     """
     n = values.shape[-1]
-    k = int(np.ceil(coverage * (n + 1) - 1e-9))  # 0.9 * 10 is not a little more than 9
+    k = _rank(coverage, n)
     if k > n:
         return np.full(values.shape[:-1], np.inf)
     return np.asarray(np.partition(values, k - 1, axis=-1)[..., k - 1])
+
+
+def _rank(coverage: float, n: int) -> int:
+    return int(np.ceil(coverage * (n + 1) - 1e-9))  # 0.9 * 10 is not a little more than 9
 
 
 def interval_of(
@@ -72,6 +76,24 @@ def interval_of(
     return ends
 
 
+def promised(method: str, coverage: float, n: int, folds: int) -> float:
+    """The probability with which a new y lies inside at least, whatever the data.
+
+    Examples
+    --------
+    >>> round(promised("cv+", 0.9, 100, 10), 3)
+    0.718
+    """
+    if method == "jackknife-minmax":
+        return coverage
+    least = 1.0 - 2.0 * (1.0 - coverage)
+    if method == "cv+":
+        size = n / max(folds, 1)
+        most = min(2.0 * (1.0 - 1.0 / folds) / (size + 1.0), (1.0 - folds / n) / (folds + 1.0))
+        least -= max(most, 0.0)
+    return max(0.0, least)
+
+
 def guarantee(method: str, coverage: float, n: int, folds: int) -> str:
     """What an interval promises, in words.
 
@@ -79,16 +101,17 @@ def guarantee(method: str, coverage: float, n: int, folds: int) -> str:
     --------
     >>> print(guarantee("jackknife-minmax", 0.9, 100, 100))
     jackknife-minmax: a new row like these lies inside with probability at least 90%.
+    >>> print(guarantee("jackknife-minmax", 0.99, 50, 50))
+    jackknife-minmax: a new row like these lies inside with probability at least 99%. That takes 99
+    rows; with 50 all intervals are infinite.
     """
+    least = 100 * promised(method, coverage, n, folds)
+    inside = f"{method}: a new row like these lies inside with probability"
     if method == "jackknife-minmax":
-        least = 100 * coverage
-        return f"{method}: a new row like these lies inside with probability at least {least:.4g}%."
-    least = max(0.0, 1.0 - 2.0 * (1.0 - coverage))
-    if method == "cv+":
-        size = n / max(folds, 1)
-        most = min(2.0 * (1.0 - 1.0 / folds) / (size + 1.0), (1.0 - folds / n) / (folds + 1.0))
-        least = max(0.0, least - max(most, 0.0))
-    return (
-        f"{method}: a new row like these lies inside with probability about "
-        f"{100 * coverage:.4g}%, and at least {100 * least:.4g}% whatever the data."
-    )
+        text = f"{inside} at least {least:.4g}%."
+    else:
+        text = f"{inside} about {100 * coverage:.4g}%, and at least {least:.4g}% whatever the data."
+    if _rank(coverage, n) > n:
+        enough = int(np.ceil(coverage / (1.0 - coverage) - 1e-9))
+        text += f" That takes {enough} rows; with {n} all intervals are infinite."
+    return text

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, overload
 import numpy as np
 from scipy import sparse
 
+from .._core._gather import gather
 from ..algorithms import check_loss, check_output, check_support, get_method
 from ..algorithms.options import read_options
 from ..engine.kernel_rows import CachedRows
@@ -31,6 +32,7 @@ from ..problem.folds import Folds
 from ..problem.grid import Grid
 from ..problem.kernels import Kernel, check_psd, gamma_value, kernel_matrix
 from ..problem.problem import Guests, Problem, Task
+from ..problem.repeated import first_similar
 from ..problem.targets import NUMBERS, SIGNS, Target
 from ..problem.units import Units
 from ..runtime.threads import Workers
@@ -128,6 +130,7 @@ class Plan:
             features=rows.X if support.penalty == "ridge" and rows.linear else None,
             rows=rows.cache,
             target=self.target,
+            known_same=rows.same,
         )
         return Task(problem, folds, grid, self.want_decision, self.tol, self.options, guests)
 
@@ -136,9 +139,7 @@ def _loss_parameters(loss: str, epsilon: Any, quantile: Any) -> dict[str, float]
     """What the loss needs to be told, checked."""
     given = {
         "epsilon": checks.real("epsilon", epsilon, lambda x: x >= 0, "a number, 0 or more"),
-        "quantile": checks.real(
-            "quantile", quantile, lambda x: 0 < x < 1, "a number between 0 and 1"
-        ),
+        "quantile": checks.check_quantile("quantile", quantile),
     }
     name = LOSS_PARAMETERS.get(loss)
     return {} if name is None else {name: given[name]}
@@ -150,7 +151,8 @@ class KernelRows:
 
     ``X`` are the features (None for a precomputed matrix), ``kernel`` has gamma as a number, and
     ``psd`` says whether K is positive semidefinite as far as one can tell, or need not be.
-    Where K does not fit it is empty, and ``cache`` computes its rows.
+    Where K does not fit it is empty, and ``cache`` computes its rows.  ``same``, if anyone has
+    looked, names for each row the first whose row of K is equal to it.
     """
 
     K: FloatArray
@@ -158,6 +160,7 @@ class KernelRows:
     kernel: Kernel = field(default_factory=lambda: Kernel("precomputed"))
     psd: bool = True
     cache: CachedRows | None = None
+    same: IntArray | None = None
 
     @classmethod
     def of(cls, X: FloatArray, kernel: Kernel, plan: Plan, workers: Workers) -> KernelRows:
@@ -202,8 +205,22 @@ class KernelRows:
 
     def part(self, rows: IntArray) -> KernelRows:
         """Some of the rows; a copy of their part of the matrix."""
-        K = np.ascontiguousarray(self.K[np.ix_(rows, rows)])
-        return replace(self, K=K, X=None if self.X is None else self.X[rows])
+        same = None if self.same is None else _among(self.same, rows)
+        X = None if self.X is None else self.X[rows]
+        return replace(self, K=gather(self.K, rows, rows), X=X, same=same)
+
+    def compared(self) -> KernelRows:
+        """With equal rows known, so that parts need not look for them."""
+        return self if self.same is not None else replace(self, same=first_similar(self.K))
+
+
+def _among(same: IntArray, rows: IntArray) -> IntArray:
+    """For each of some rows the first of them that is equal to it."""
+    mine = same[rows]
+    if (mine == rows).all():
+        return np.arange(len(rows), dtype=np.intp)
+    _, first, group = np.unique(mine, return_index=True, return_inverse=True)
+    return np.asarray(first[group])
 
 
 Book = TypeVar("Book", Ledger, Entries)

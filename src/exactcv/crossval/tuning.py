@@ -25,7 +25,7 @@ from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .choice import best_point, smallest_within
 from .growth import edge
-from .one_vs_one import ManyClasses, PairFit, PairResults, cross_validate_pairs
+from .one_vs_one import ManyClasses, PairFit, PairResults, by_class, cross_validate_pairs
 from .pair_wins import play
 from .result import spread_of, standard_error
 from .run import KernelRows, Plan
@@ -184,11 +184,15 @@ class Tuning:
         known = None if self.curve_of is None else self.curve_of(kernel, self.grid, workers)
         if known is not None:
             return known
-        rows = self.kernel_rows(kernel, workers)
+        order = self._order(kernel)
+        rows = self.kernel_rows(kernel, workers, order)
         gamma = "" if rows.gamma is None else f"gamma={rows.gamma:.4g}, "
         workers.watch.say(f"{gamma}{len(self.grid)} grid points, {len(self.folds)} folds")
         task = ManyClasses(rows, self.codes, self.weight, self.folds, self.grid, self.plan)
+        if order is not None:
+            task = task.moved(*order)
         found = cross_validate_pairs(task, workers)
+        fits = found.fits if order is None else tuple(f.of_rows(order[0]) for f in found.fits)
         tested = self.sample_weight[self.folds.pair_rows]
         error, se = error_and_se(found.wrong, self.folds.offsets, tested)
         score = 1.0 - error
@@ -207,18 +211,30 @@ class Tuning:
             labels=found.labels.astype(np.int16),
             score=score,
             at_bound=found.at_bound,
-            fits=found.fits,
+            fits=fits,
             certificate=found.certificate,
             stats=found.stats,
             # A scorer of values is asked again, by the bootstrap (``corrected.py``).
             decision=None if self.scorer.labels_only and not self.keep_decision else found.decision,
         )
 
-    def kernel_rows(self, kernel: Kernel, workers: Workers) -> KernelRows:
-        """The kernel matrix of all rows, with gamma as a number."""
+    def _order(self, kernel: Kernel) -> tuple[IntArray, IntArray] | None:
+        """The rows by class, where that is worth it and the matrix is not there yet."""
+        given = kernel.name == "precomputed" or callable(kernel.name)
+        return None if given or self.rows_of is not None else by_class(self.codes)
+
+    def kernel_rows(
+        self, kernel: Kernel, workers: Workers, order: tuple[IntArray, IntArray] | None = None
+    ) -> KernelRows:
+        """The kernel matrix of all rows, in that order, with gamma as a number."""
         if self.rows_of is not None:
             return self.rows_of(kernel, workers)
-        return KernelRows.of(self.X, self._with_gamma(kernel), self.plan, workers)
+        kernel = self._with_gamma(kernel)
+        if order is None:
+            return KernelRows.of(self.X, kernel, self.plan, workers)
+        if kernel.uses_gamma and kernel.gamma != "median":  # the same to the last bit
+            kernel = replace(kernel, gamma=float(gamma_value(self.X, kernel) or 0.0))
+        return KernelRows.of(self.X[order[0]], kernel, self.plan, workers)
 
     def _with_gamma(self, kernel: Kernel) -> Kernel:
         """The kernel; with gamma as a number where rows do not weigh the same."""

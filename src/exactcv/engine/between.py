@@ -96,21 +96,46 @@ class Tests:
 
 @dataclass(frozen=True)
 class Ends:
-    """Solutions of training sets at one C, a row each.
+    """Solutions of training sets, a row each, and what they give for tests.
 
-    ``b`` are the intercepts, and ``values`` those of the tests, less their thresholds.  ``states``
-    are those of the rows (``path.py``), where there is one training set and they are at hand.
+    ``C`` is that of each, ``b`` are the intercepts, and ``values`` those of the tests, less their
+    thresholds.  ``states`` are those of the rows (``path.py``), where they are at hand.
     """
 
-    C: float
+    C: FloatArray
     coef: FloatArray
     u: FloatArray
     b: FloatArray
     values: FloatArray
     states: StateArray | None = None
 
+    @property
+    def n(self) -> int:
+        return int(self.coef.shape[1])
+
     def part(self, sets: IntArray | slice, tests: IntArray | slice) -> Ends:
-        return Ends(self.C, self.coef[sets], self.u[sets], self.b[sets], self.values[tests])
+        states = None if self.states is None else self.states[sets]
+        return Ends(
+            self.C[sets], self.coef[sets], self.u[sets], self.b[sets], self.values[tests], states
+        )
+
+    def copy(self) -> Ends:
+        return self.part(np.arange(len(self.C)), np.arange(len(self.values)))
+
+    def put(self, k: int, other: Ends) -> None:
+        """Take the only solution of another in place of solution k."""
+        self.coef[k], self.u[k], self.b[k] = other.coef[0], other.u[0], other.b[0]
+        if self.states is not None and other.states is not None:
+            self.states[k] = other.states[0]
+
+    @staticmethod
+    def joined(parts: list[Ends]) -> Ends:
+        def all_(name: str) -> FloatArray:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        states = [part.states for part in parts if part.states is not None]
+        known = np.concatenate(states) if len(states) == len(parts) else None
+        return Ends(all_("C"), all_("coef"), all_("u"), all_("b"), all_("values"), known)
 
 
 def compare(
@@ -144,7 +169,7 @@ def _same_limits(
 ) -> NDArray[np.bool_]:
     """Which training sets, if no row of theirs is free, have the same rows limit b at both ends."""
     y = problem.y
-    top = 2.0 * y * first.coef > first.C * weight
+    top = 2.0 * y * first.coef > first.C[:, None] * weight
     limits = np.where(weight > 0, np.where((y > 0) == top, 1, -1), 0)  # from above, from below
     alike = np.ones(len(weight), dtype=bool)
     slack = ALIKE * np.maximum(1.0, np.abs(last.u).max(axis=1))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,62 +16,94 @@ from ..types import FloatArray
 from .merged import Merged
 from .path import Point, StateArray, Tracker, follow, rising
 
-__all__ = ["solve_fold"]
+__all__ = ["solve_folds", "together"]
+
+# So many coefficients are entered at a time: those of all folds, where problems are small.
+AT_A_TIME = 4096
 
 
-def solve_fold(
+def together(task: Task) -> list[range]:
+    """The folds in groups that are worth entering together."""
+    count = len(task.folds)
+    size = max(1, AT_A_TIME // (task.problem.n * len(task.grid)))
+    return [range(first, min(first + size, count)) for first in range(0, count, size)]
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """The path of one fold."""
+
+    fold: int
+    tracker: Tracker
+    weight: FloatArray
+    points: list[Point]
+    coef: FloatArray
+
+
+def solve_folds(
     task: Task,
     ledger: Ledger,
-    fold: int,
+    folds: Sequence[int],
     full: list[Point],
     merged: Merged,
     cancel: NDArray[np.int32],
 ) -> int:
-    """Solve one fold along the whole grid; returns the number of linear solves.
+    """Solve some folds along the whole grid; returns the number of linear solves.
 
     ``full`` holds the full-data solutions along rising C, with repeated rows as one.
     """
-    order, Cs = rising(task.grid.Cs), task.fold_Cs(fold)
+    order = rising(task.grid.Cs)
+    solved = [_solve(task, fold, full, merged, cancel) for fold in folds]
+    good = ledger.solved(
+        np.tile(order, len(solved)),
+        np.repeat([one.fold for one in solved], len(order)),
+        np.concatenate([one.coef for one in solved]),
+        within=tolerances.aim(task.tol),
+    )
+    for one, met in zip(solved, good.reshape(len(solved), -1), strict=True):
+        for step, point in enumerate(one.points):
+            if not met[step]:
+                _again(ledger, one, int(order[step]), point, merged)
+            elif point.fallback:
+                ledger.how[order[step], one.fold] = entries.FALLBACK
+    if task.kernels is not None:
+        task.kernels.drop(folds)
+    return sum(one.tracker.solves for one in solved)
+
+
+def _solve(
+    task: Task, fold: int, full: list[Point], merged: Merged, cancel: NDArray[np.int32]
+) -> _Solved:
+    Cs = np.sort(task.fold_Cs(fold), kind="stable")
     weight = task.problem.weight.copy()
     weight[task.folds.left_out[fold]] = 0.0
-    problem = merged.problem.weighted(merged.together(weight))
-    tracker = Tracker(problem, cancel, task.tol)
+    own, start = merged.problem, full[0]
+    if task.kernels is not None:
+        own = task.fold_problem(fold)
+        start = replace(start, h=own.K @ start.coef)
+    problem = own.weighted(merged.together(weight))
+    tracker = Tracker(problem, cancel, task.tol, task.tol >= tolerances.ROUGH)
+    nobody = problem.weight == 0
 
     def guess(step: int, point: Point) -> StateArray:
         """Rows that agreed with the full data at the last C are expected to do so at this one."""
         last = full[max(step - 1, 0)].state
         state = np.where(point.state == last, full[step].state, point.state)
-        state[problem.weight == 0] = -1
+        state[nobody] = -1
         return state
 
-    start = tracker.adopt(full[0], float(Cs[order[0]]))
-    points = follow(tracker, start, Cs[order], guess)
+    points = follow(tracker, tracker.adopt(start, float(Cs[0])), Cs, guess)
     coef = merged.apart(np.array([point.coef for point in points]), weight)
-    good = ledger.solved(
-        order, np.full(len(order), fold), coef, within=tolerances.POLISH * task.tol
-    )
-    for step, point in enumerate(points):
-        if not good[step]:
-            _again(ledger, tracker, fold, int(order[step]), point, merged, weight)
-        elif point.fallback:
-            ledger.how[order[step], fold] = entries.FALLBACK
-    return tracker.solves
+    return _Solved(fold, tracker, weight, points, coef)
 
 
-def _again(
-    ledger: Ledger,
-    tracker: Tracker,
-    fold: int,
-    l: int,
-    point: Point,
-    merged: Merged,
-    weight: FloatArray,
-) -> None:
+def _again(ledger: Ledger, one: _Solved, l: int, point: Point, merged: Merged) -> None:
     """A solution that misses the mark: once more, with K c computed afresh."""
-    for solve_again in (tracker.polish, tracker.slow_but_sure):
+    tracker = one.tracker
+    for solve_again in tracker.attempts:
         point = solve_again(point)
         how = entries.FALLBACK if point.fallback else entries.SOLVED
-        coef = merged.apart(point.coef, weight)
-        good = ledger.solved(l, [fold], coef[None], how=how)[0]
-        if good or point.fallback or not ledger.behind(l, fold):
+        coef = merged.apart(point.coef, one.weight)
+        good = ledger.solved(l, [one.fold], coef[None], how=how)[0]
+        if good or point.fallback or not ledger.behind(l, one.fold):
             break

@@ -110,7 +110,7 @@ def reach(
     size, up = np.abs(taken), taken > 0
     own, others = size * span.own[who], size * span.others[who]
     least, most = np.zeros(len(who)), np.zeros(len(who))
-    if problem.fit_intercept and problem.loss.n_knots == 1:
+    if problem.fit_intercept:
         # Rounding in the coefficients, so that the walk does not stop a row too early or too late.
         width = float((full.levels[:, 0] - full.levels[:, -1]).sum())
         margin = (slack + tolerances.AT_BOUND) * width
@@ -118,8 +118,6 @@ def reach(
             problem.loss.knots, full.levels, full.state, full.coef, full.u, who, taken, margin,
             least, most,
         )  # fmt: skip
-    elif problem.fit_intercept:
-        most[:] = np.inf  # the walk knows one knot a row
     # In terms of a row with c_j > 0, whose u falls:
     side = np.where(up, 1.0, -1.0)
     value = side * full.u[who]

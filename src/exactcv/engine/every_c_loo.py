@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import tolerances
-from ..judge.certificate import judge_for
 from ..judge.ledger import Ledger
 from ..problem.folds import folds_of_rows
 from ..problem.grid import Grid
@@ -24,7 +23,7 @@ from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
 from .between import Ends, Tests, compare
 from .bounds import Span
-from .every_c import Changes, TrainingSet, on_lines
+from .every_c import WAVE, Changes, Stretches, TrainingSets, on_lines
 from .leave_one_out import LeaveOneOut
 from .merged import Merged
 from .path import Point, Tracker
@@ -33,8 +32,9 @@ __all__ = ["EveryRow", "first_of_twins", "starting_points"]
 
 # Values of C in a decade at which all rows are left out.
 PER_DECADE = 2
-# Rows that are worth a table of their own, halving the interval at most so often.
-ENOUGH, MOST_HALVINGS = 14, 8
+# Rows that are worth a table of their own, as a part of all and at least; halving the interval at
+# most so often.
+PART, ENOUGH, MOST_HALVINGS = 0.05, 14, 8
 
 
 def starting_points(low: float, high: float) -> FloatArray:
@@ -69,6 +69,8 @@ class _Here:
     ends: Ends
 
     def part(self, which: IntArray) -> _Here:
+        if len(which) == len(self.ends.C):  # they rise
+            return self
         return _Here(self.point, self.ends.part(which, which))
 
 
@@ -107,9 +109,13 @@ class EveryRow:
         self.tests, self.names, self.span = tests, names, span
         self._cancel, self._tol, self._covered = cancel, tol, covered
         self._tracker = Tracker(merged.problem, cancel, tol)
-        self._judge = judge_for(problem)
         self._widest = tests.widest(problem)
-        self._one: TrainingSet | None = None
+        nobody = np.zeros(0, dtype=np.intp)
+        self._sets = TrainingSets(
+            problem, merged, nobody, rows, tests, names, names, cancel, tol, covered
+        )
+        self._enough = max(ENOUGH, PART * problem.n)
+        self._few: list[Stretches] = []
         self.changes = Changes()
         self.counts = {"folds_solved": 0, "points": 0}
 
@@ -122,8 +128,8 @@ class EveryRow:
             here = self._at(point, everyone)
             self._between(last, here, everyone, 0)
             last = here
-        if self._one is not None:
-            self.changes.extend(self._one.changes)
+        self._one_by_one()
+        self.changes.extend(self._sets.changes)
         return labels
 
     # ---- between two values of C ---------------------------------------------------------------
@@ -132,38 +138,32 @@ class EveryRow:
         """All changes of some folds; ``first`` and ``last`` have a solution of each."""
         if self._cancel[0]:
             raise Cancelled
-        a, b, length = first.ends, last.ends, float(np.log(last.ends.C / first.ends.C))
+        a, b = first.ends, last.ends
         sets = np.arange(len(which))
-        proved, line = compare(
-            self.problem, self._weights(which), a, b, sets, self.tests.part(which),
-            self._widest[which],
-        )  # fmt: skip
-        turned, Cs = on_lines(a, b, line)
+        tests = self.tests if len(which) == len(self.rows) else self.tests.part(which)
+        weights = self._weights(which)
+        proved, line = compare(self.problem, weights, a, b, sets, tests, self._widest[which])
+        turned, Cs = on_lines(a, b, sets, line)
         self.changes.add(self.names[which[turned]], Cs)
         todo = np.flatnonzero(~(proved | line))
+        length = float(np.log(last.point.C / first.point.C))
         self._covered(length * (len(which) - len(todo)))
-        if len(todo) >= ENOUGH and depth < MOST_HALVINGS:
-            C = float(np.sqrt(a.C * b.C))
+        if len(todo) >= self._enough and depth < MOST_HALVINGS:
+            C = float(np.sqrt(first.point.C * last.point.C))
             middle = self._at(self._tracker.move(first.point, C), which[todo])
             self._between(first.part(todo), middle, which[todo], depth + 1)
             self._between(middle, last.part(todo), which[todo], depth + 1)
-            return
-        for k in todo:
-            one = slice(k, k + 1)
-            self._alone(int(which[k]), a.part(one, one), b.part(one, one))
-            self._covered(length)
+        elif len(todo):
+            a, b = (self._sets.taken(end.part(todo, todo), which[todo]) for end in (a, b))
+            self._few.append(Stretches(which[todo], a, b, np.arange(len(todo)), which[todo]))
+            if sum(map(len, self._few)) >= WAVE:
+                self._one_by_one()
 
-    def _alone(self, fold: int, first: Ends, last: Ends) -> None:
-        one = slice(fold, fold + 1)
-        here = self.rows[one], self.tests.part(one), self.names[one], int(self.names[fold])
-        if self._one is None:
-            self._one = TrainingSet(
-                self.problem, self.merged, *here, self._cancel, self._tol, judge=self._judge
-            )
-        else:
-            self._one.instead(*here)
-        row = self._one
-        row.unsettled(row.taken(first), row.taken(last), np.zeros(1, dtype=np.intp))
+    def _one_by_one(self) -> None:
+        """Follow the rows that are left of stretches on which there are few."""
+        if self._few:
+            self._sets.follow(Stretches.joined(self._few))
+        self._few.clear()
 
     def _weights(self, which: IntArray) -> FloatArray:
         weight = np.tile(self.problem.weight, (len(which), 1))
@@ -178,28 +178,32 @@ class EveryRow:
         grid = Grid(np.array([C]), np.array([0.5 / (n * C)]), scale_with_fold=False)
         own = self.rows[which]
         task = Task(self.problem, folds_of_rows(n, own), grid, True, self._tol)
-        found = np.empty((len(which), n))
+        found, h, b = np.empty((len(which), n)), np.empty((len(which), n)), np.empty(len(which))
 
-        def seen(ledger: Ledger, folds: IntArray, coef: FloatArray) -> None:
-            found[folds] = coef
+        def seen(
+            ledger: Ledger,
+            folds: IntArray,
+            coef: FloatArray,
+            values: FloatArray,
+            intercept: FloatArray,
+        ) -> None:
+            found[folds], h[folds], b[folds] = coef, values, intercept
 
         ledger = Ledger(task, seen)
         point = self._enter(ledger, point)
-        found[:] = ledger.coef[0]
+        found[:], h[:], b[:] = ledger.coef[0], ledger.h[0], ledger.intercept[0]
         LeaveOneOut(task, ledger, self.span, self._cancel, self.merged).at(
             np.zeros(1, int), [point]
         )
         found[np.arange(len(which)), own] = 0.0
-        h = self._products(ledger, found)
-        b = self._judge.intercepts(h, found, np.full(len(which), C), own)
         h += b[:, None]
         names = np.append(self.names[which], -1)
         figures = np.full(len(names), C), names, ledger.kkt[0], ledger.gap[0]
         self.changes.solved.append(np.column_stack(figures))
         self.counts["folds_solved"] += len(which)
         self.counts["points"] += 1
-        values = h[np.arange(len(which)), own] - self.tests.threshold[which]
-        return _Here(point, Ends(C, found, h, b, values))
+        values = ledger.decision[0] - self.tests.threshold[which]
+        return _Here(point, Ends(np.full(len(which), C), found, h, b, values))
 
     def _enter(self, ledger: Ledger, point: Point) -> Point:
         """The full-data solution, solved again where it misses the mark."""
@@ -216,15 +220,3 @@ class EveryRow:
             if good or point.fallback:
                 break
         return best
-
-    def _products(self, ledger: Ledger, coef: FloatArray) -> FloatArray:
-        """K c, from the full data's and what differs where that is little."""
-        by = coef - ledger.coef[0]
-        moved = by != 0.0
-        some, touched = np.flatnonzero(moved.any(axis=1)), np.flatnonzero(moved.any(axis=0))
-        h = np.tile(ledger.h[0], (len(coef), 1))
-        if 2 * len(touched) > self.problem.n:
-            h[some] = coef[some] @ self.problem.K
-        elif len(some):
-            h[some] += by[np.ix_(some, touched)] @ self.problem.K[touched]
-        return h

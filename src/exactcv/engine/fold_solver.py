@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from ..judge import ledger as entries
-from ..judge.claims import Claims
+from ..judge.claims import PROBES, Claims
+from ..judge.intercept import closeness
 from ..judge.ledger import Ledger
 from ..problem.problem import Task
 from ..types import FloatArray, IntArray
@@ -32,10 +33,16 @@ __all__ = ["BLOCK", "FoldSolver", "Leaves", "Place", "blocks"]
 BLOCK = 256
 # Folds whose claims are checked together: more are cheaper, but all are void if one is wrong.
 CHECKED = 1024
+# With so few rows at a knot, K c takes less than the check of what is claimed of it.
+FEW_TO_CLAIM = 2 * PROBES
 # So many folds that are far from the solution at hand are worth another one, so often; unless so
-# few rows are at a knot that events cost next to nothing.
+# few rows are at a knot that events cost next to nothing, and few folds are far.
 MANY, OTHER_STARTS = 8, 2
 FEW_FREE = 24
+
+# Rounding of a sum of some terms near 1, and the share of a box that is given up to it at most.
+ROUNDING = 16 * float(np.finfo(float).eps)
+SMALL_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -113,7 +120,8 @@ class FoldSolver:
         changes them all, but leaving out one row of a class is much like leaving out another.
         """
         far = self._in_blocks(place, table, leaves)
-        starts = OTHER_STARTS if len(table.base.members) > FEW_FREE else 0
+        few = len(table.base.members) <= FEW_FREE and 2 * len(far) < len(leaves)
+        starts = 0 if few else OTHER_STARTS
         for up in (True, False):
             mine = far.part((far.taken > 0) == up)
             for _ in range(starts):
@@ -127,7 +135,8 @@ class FoldSolver:
     def _in_blocks(self, place: Place, table: Table, leaves: Leaves) -> Leaves:
         """Settle what can be settled in rounds; returns what can not."""
         far = []
-        claiming = self.task.want_decision and table.covers(self.merged.first)
+        claiming = self.task.want_decision and len(table.base.members) > FEW_TO_CLAIM
+        claiming &= table.covers(self.merged.first)
         for which in blocks(len(leaves), CHECKED):
             mine = leaves.part(which)
             failed = self._by_claims(place, table, mine) if claiming else None
@@ -203,8 +212,32 @@ class FoldSolver:
         good = ~todo
         mine, solved = leaves.part(good), pick(coef, good)
         todo[good] = ~self._enter(place, mine, solved, self.apart(solved, mine))
+        missed = todo & good
+        if missed.any():
+            mine = leaves.part(missed)
+            solved = self._on_levels(place, mine, coef[missed])
+            todo[missed] = ~self._enter(place, mine, solved, self.apart(solved, mine))
         for r in np.flatnonzero(todo):
             self.resolve(place, leaves.part(slice(r, r + 1)), coef[r])
+
+    def _on_levels(self, place: Place, leaves: Leaves, coef: FloatArray) -> FloatArray:
+        """Coefficients that are at a level but for the rounding of u, put there.
+
+        Where C is tiny, that is 1e-10 of a box or more; a row that is not quite at its bound is
+        held to its knot, and misses it.
+        """
+        problem = self.problem
+        levels = problem.loss.coefficient_levels(place.point.C * problem.weight)
+        rounding = np.full(problem.n, ROUNDING * (1.0 + abs(place.point.b)))
+        rounding /= np.where(problem.diagonal > 0, problem.diagonal, np.inf)
+        most = SMALL_SHARE * (levels[:, 0] - levels[:, -1])
+        slack = np.maximum(closeness(levels, problem.diagonal), np.minimum(rounding, most))
+        out = coef.copy()
+        for level in levels.T:
+            np.copyto(out, level, where=np.abs(coef - level) <= slack)
+        each = np.arange(len(leaves))
+        out[each, leaves.sites] = coef[each, leaves.sites]  # its box is another
+        return out
 
     def _enter(
         self,

@@ -29,7 +29,7 @@ from ..judge.ledger import HOW, PROVED, SOLVED, UNCHANGED, Ledger
 from ..problem.folds import Folds
 from ..problem.problem import Task
 from ..types import BoolArray, FloatArray, IntArray
-from .blocks import solve_fold
+from .blocks import solve_folds, together
 from .bounds import Span
 from .fold_solver import blocks
 from .full_solution import FullSolution
@@ -158,7 +158,9 @@ class LeaveTwoOut:
             coef[twin, [twin, other]] = coef[other, [other, twin]]
         return coef
 
-    def _see(self, ledger: Ledger, folds: IntArray, coef: FloatArray) -> None:
+    def _see(
+        self, ledger: Ledger, folds: IntArray, coef: FloatArray, h: FloatArray, b: FloatArray
+    ) -> None:
         """Keep the solutions without one row."""
         if getattr(self._kept, "coef", None) is not None:
             self._kept.coef[folds] = coef
@@ -311,7 +313,7 @@ class _GridPoint:
             usable[row] = False
             weight = full.problem.weight.copy()
             weight[row] = 0.0
-            coef = self.single[row]
+            coef = self.two.merged.together(self.single[row])
             state = states_of(full.problem.weighted(weight), self.point.C, coef)
             start = FullSolution(full.problem, state, coef, known.u[row], full.levels).canonical()
             self._from(start, pairs[(pairs == row).any(axis=1)], row)
@@ -427,8 +429,8 @@ class _Order(_GridPoint):
         if not len(rows):
             return
         ledger = two.ledger_of(self.l, rows)
-        for fold in range(len(rows)):
-            solve_fold(ledger.task, ledger, fold, [self.point], two.merged, two.cancel)
+        for folds in together(ledger.task):
+            solve_folds(ledger.task, ledger, folds, [self.point], two.merged, two.cancel)
         self._confirmed(rows, ledger.decision[0].reshape(-1, 2))
         for place in range(2):
             np.maximum.at(self.kkt, rows[:, place], ledger.kkt[0, :-1])

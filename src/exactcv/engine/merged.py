@@ -20,7 +20,6 @@ from functools import cached_property
 import numpy as np
 
 from ..problem.problem import Problem
-from ..problem.repeated import first_similar
 from ..types import FloatArray, IntArray
 
 __all__ = ["Merged"]
@@ -56,9 +55,9 @@ class Merged:
         where they are, so they have to be 0.
         """
         first = np.arange(problem.n, dtype=np.intp)
-        if problem.loss.slopes[:, 1:-1].any():
+        group = problem.same
+        if (group == first).all() or problem.loss.slopes[:, 1:-1].any():
             return cls(problem, first)
-        group = first_similar(problem.K)
         repeated = np.bincount(group, minlength=problem.n)[group] > 1
         loss = np.column_stack([problem.loss.knots, problem.loss.slopes])
         seen: dict[tuple[int, bytes], int] = {}

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import tolerances
+from .._core._active_set import add_rows
 from ..judge.certificate import attainable, judge_for, relative_gap
 from ..problem.problem import Problem
 from ..types import FloatArray, IntArray
@@ -28,9 +29,9 @@ from .path import Point, StateArray, Tracker, full_path, states_of
 __all__ = ["Mover", "Standing"]
 
 # K c is computed from nothing after so many moves, and where more than this share of the
-# coefficients differs: rows of K would have to be copied together.
+# coefficients differs.
 MOST_MOVES = 16
-FEW = 1 / 8
+FEW = 1 / 2
 
 
 @dataclass(frozen=True)
@@ -185,5 +186,7 @@ class Mover:
             by = coef - near.point.coef
             rows = np.flatnonzero(by)
             if len(rows) <= FEW * len(coef):
-                return near.point.h + by[rows] @ self.problem.K[rows], near.moves + 1
+                h = near.point.h.copy()
+                add_rows(self.problem.K, rows, by[rows], h)
+                return h, near.moves + 1
         return np.asarray(coef @ self.problem.K), 0

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from .. import tolerances
 from .._core._active_set import ActiveSet, Status
 from .._core._factor import Factor
+from .._core.reference.residuals import Scale
 from ..judge.intercept import BLURRED, closeness
 from ..problem.problem import Problem
 from ..runtime.threads import Cancelled
@@ -40,6 +41,7 @@ __all__ = [
     "at_knot",
     "follow",
     "full_path",
+    "hinge_states",
     "initial_states",
     "states_of",
 ]
@@ -52,6 +54,8 @@ StateArray = NDArray[np.int8]
 DEAR = 5000
 CROWD = 100
 CROWD_SHARE = 0.05
+# Those that cost less are tried at every C, whatever came of it before.
+EASY = 100
 # CROWD is for block steps that are cheaper than so many working-set steps.
 CHEAP = 500
 # The same after working-set steps.
@@ -66,10 +70,12 @@ EARLY, LATE, AGAIN = 0.25, 3.0, 2.0
 SHORT = 0.1
 # Rows at a bound are carried along with C if they are more than this share of the free ones.
 BOUND_SHARE = 0.5
+# Where working-set steps have the last word and miss the mark, they go on to this share of it.
+CLOSER = 0.1
 # Conjugate gradients start from working-set steps with this violation.
 CLOSE = 1e-3
 # They are for at least so many free rows, and for more if they converge slowly.
-MANY = 600
+MANY = 6000
 QUICK_RATE = 0.55
 
 # The last resort may take so many steps, or so many a row: for what is out of reach of float64, or
@@ -108,16 +114,26 @@ class Tracker:
     ----------
     solves : int
         Linear systems solved so far.
+    roughly : bool
+        May working-set steps have the last word?  They then go on to a share of the tolerance, and
+        linear systems are solved only where that is cheaper.
     """
 
-    def __init__(self, problem: Problem, cancel: NDArray[np.int32], tol: float = 1e-8):
+    def __init__(
+        self,
+        problem: Problem,
+        cancel: NDArray[np.int32],
+        tol: float = 1e-8,
+        roughly: bool = False,
+    ):
         self._levels = levels = problem.loss.coefficient_levels(problem.weight)
         self.problem = problem
         self.solves = 0
+        self.roughly = roughly
         self._cancel, self._tol = cancel, min(tolerances.REFIT, tolerances.POLISH * tol)
         self._asked = tol
-        # Block steps from afar stalled at the last C and are dear: at the next they are not tried.
-        self._in_vain = False
+        # Block steps from afar stalled: at so many C they are not tried, and at more the next time.
+        self._pause = self._last_pause = 0
         self._solver = ActiveSet(problem.K, problem.loss.knots, levels, problem.fit_intercept)
 
     @property
@@ -138,13 +154,13 @@ class Tracker:
             return replace(point, C=C)
         state = point.state if guess is None else guess
         new, status = point, int(Status.STALLED)
-        free, n = int(np.count_nonzero(at_knot(state))), self.problem.n
-        cost = _block_cost(free, n) / n
-        again, self._in_vain = not self._in_vain, False
-        if not point.rough and cost <= DEAR and again:
+        free, cost = _block_cost(state, self.factor)
+        self._pause = max(self._pause - 1, 0)
+        if not point.rough and cost <= DEAR and (cost <= EASY or not self._pause):
             crowd = max(CROWD if cost <= CHEAP else 0, CROWD_SHARE * free)
             new, status = self._solve(point, C, state, crowd=crowd)
-            self._in_vain = status == Status.STALLED and cost > CHEAP
+            self._last_pause = 2 * self._last_pause + 1 if status == Status.STALLED else 0
+            self._pause = self._last_pause + 1
         if status == Status.STALLED:
             new, status = self._from_working_sets(point, C, state < 0)
         return new if new.rough else self._in_any_case(new, status)
@@ -180,7 +196,7 @@ class Tracker:
             np.array([getattr(points[k], name) for k in which])
             for name in ("C", "state", "coef", "h", "b")
         )
-        settled = [not at_bound(points[k]).any() for k in which]
+        settled = [self._holds_on(points[k]) for k in which]
         columns = Columns(C, np.where(settled, np.maximum(C, reach), C), state, coef, h, b)
         tol = 0.3 * tolerances.POLISH * self._asked
         solved = solve_columns(self.problem, self._levels, columns, tol, self._cancel)
@@ -205,7 +221,34 @@ class Tracker:
         """
         if guess is not None and ((guess < 0) & (point.state >= 0)).any():
             return False
-        return not at_bound(point).any()
+        return self._holds_on(point)
+
+    def _holds_on(self, point: Point) -> bool:
+        """Is no row at a bound, nor at a knot whose box has no 0 in it and moves away with C?"""
+        return not (at_bound(point).any() or self._moving_boxes(point.state))
+
+    def _moving_boxes(self, state: StateArray) -> bool:
+        if self.problem.loss.n_knots < 2:
+            return False  # a loss with a minimum has it at its only knot
+        rows = np.flatnonzero(at_knot(state))
+        knot = state[rows] // 2
+        return bool(((self._levels[rows, knot] < 0) | (self._levels[rows, knot + 1] > 0)).any())
+
+    @property
+    def attempts(self) -> tuple[Callable[[Point], Point], ...]:
+        """What to try, one after the other, on a solution that misses the mark."""
+        exact = (self.polish, self.slow_but_sure)
+        return (self._closer, *exact) if self.roughly else exact
+
+    def _closer(self, point: Point) -> Point:
+        """More working-set steps, from h computed afresh."""
+        new = replace(point, state=point.state.copy(), coef=point.coef.copy())
+        new.h = self.problem.K @ new.coef
+        eps = CLOSER * tolerances.ROUGH_SHARE * self._asked
+        limits = eps, ROUGH_STEPS * self.problem.n
+        self._working_sets.run(new.C, new.state, new.coef, new.h, *limits)
+        self._working_sets.settle(new.coef, new.h)
+        return new
 
     def polish(self, point: Point) -> Point:
         """Solve again from h computed afresh: updates lose digits when C is large."""
@@ -221,13 +264,21 @@ class Tracker:
         The point that comes back is rough if conjugate gradients are to finish it.
         """
         new = self._feasible(point, C, left_out)
-        pace, status = _Pace(self.problem.n, new), int(Status.STALLED)
+        pace, status = _Pace(new, self.factor), int(Status.STALLED)
+        if self.roughly:
+            pace.stop_at(tolerances.ROUGH_SHARE * self._asked)
         while pace.going:
             done, violation = self._working_sets.run(
                 C, new.state, new.coef, new.h, pace.eps, pace.steps()
             )
             pace.note(done, violation)
-            if pace.close and pace.well_conditioned:
+            enough = self.roughly and violation <= pace.last
+            rough = pace.close and pace.well_conditioned and not self.roughly
+            if enough or rough or pace.due:
+                self._working_sets.settle(new.coef, new.h)
+            if enough:
+                return new, int(Status.CONVERGED)
+            if rough:
                 return replace(new, rough=True), status
             if pace.due:
                 solved, status = self._solve(new, C, crowd=max(NEAR, NEAR_SHARE * pace.free))
@@ -295,24 +346,35 @@ class _Pace:
     are cheap (CHEAP), the steps are to cost as much, and to reach one of ROUGH.
     """
 
-    def __init__(self, n: int, point: Point):
-        self.n, self.point = n, point
+    def __init__(self, point: Point, factor: Factor):
+        self.n, self.point, self._factor = len(point.state), point, factor
+        self.levels: tuple[float, ...] = ROUGH
+        self._enough = False
         self.level, self.spent, self._since, self._least = 0, 0, 0, 0.0
         self._last, self._reached, self._asked = np.inf, False, 0
         self._look()
 
     def _look(self) -> None:
-        self.free = int(np.count_nonzero(at_knot(self.point.state)))
-        self._cost = _block_cost(self.free, self.n) / self.n  # in working-set steps
+        self.free, self._cost = _block_cost(self.point.state, self._factor)
 
     @property
     def going(self) -> bool:
-        return self.level < len(ROUGH)
+        return self.level < len(self.levels)
+
+    @property
+    def last(self) -> float:
+        """The violation at which there is nothing left to do."""
+        return self.levels[-1]
+
+    def stop_at(self, violation: float) -> None:
+        """That is enough: block steps are tried on the way only where they are cheaper."""
+        self.levels = (*(level for level in ROUGH if level > 3.0 * violation), violation)
+        self._enough = True
 
     @property
     def eps(self) -> float:
         """The violation at which the next steps stop."""
-        return ROUGH[self.level]
+        return self.levels[self.level]
 
     @property
     def well_conditioned(self) -> bool:
@@ -322,18 +384,27 @@ class _Pace:
     @property
     def close(self) -> bool:
         """Have the last steps reached a violation at which they can?"""
-        return self._reached and ROUGH[self.level - 1] <= CLOSE
+        return self._reached and self.levels[self.level - 1] <= CLOSE
 
     @property
     def due(self) -> bool:
         """Are block steps worth a try?"""
         ready = self._reached or not self._to_the_end
+        ready &= not self._walks
         return not self.going or (ready and self._missing <= 0)
 
     @property
     def _to_the_end(self) -> bool:
         """Are the next steps to reach their violation in any case?"""
-        return self._cost <= CHEAP or self.well_conditioned
+        return self._cost <= CHEAP or self.well_conditioned or self._walks
+
+    @property
+    def _walks(self) -> bool:
+        """Are the steps to what is enough cheaper than block steps, by the rate so far?"""
+        if not self._enough:
+            return False
+        digits = np.log10(max(min(self._last, 1.0) / self.last, 1.0))
+        return self.well_conditioned or self.point.rate * self.free * digits <= self._cost
 
     @property
     def _missing(self) -> float:
@@ -379,9 +450,15 @@ def _well_conditioned(free: int, rate: float) -> bool:
     return free >= MANY * (max(rate, QUICK_RATE) / QUICK_RATE) ** 2
 
 
-def _block_cost(free: int, n: int) -> float:
-    """What a handful of block steps costs, in units of one row in one working-set step."""
-    return free**3 / 75 + 4.0 * free * (free + 0.25 * n)
+def _block_cost(state: StateArray, factor: Factor) -> tuple[int, float]:
+    """How many rows are free, and what a handful of block steps costs, in working-set steps.
+
+    Rows that were free when the factor was made cost next to nothing.
+    """
+    rows, n = np.flatnonzero(at_knot(state)), len(state)
+    free, new = len(rows), factor.changes(rows)
+    made = free**3 / 75 if new < 0 else new * free**2 / 8
+    return free, (made + 4.0 * free * (free + 0.25 * n)) / n
 
 
 def at_knot(state: StateArray) -> NDArray[np.bool_]:
@@ -419,8 +496,30 @@ def place(levels: FloatArray, problem: Problem, coef: FloatArray) -> StateArray:
     return state
 
 
+def hinge_states(problem: Problem, boxes: FloatArray, coef: FloatArray) -> StateArray:
+    """The same for solutions of the hinge loss, one in each row, with their own boxes.
+
+    Examples
+    --------
+    >>> from exactcv.problem.losses import hinge
+    >>> y = np.array([1.0, -1.0, 1.0])
+    >>> problem = Problem(np.eye(3), y, np.ones(3), hinge(y))
+    >>> hinge_states(problem, np.full((1, 3), 2.0), np.array([[2.0, -0.5, 0.0]]))
+    array([[0, 1, 2]], dtype=int8)
+    """
+    near = tolerances.AT_BOUND / Scale.of(problem.diagonal).stiffness(boxes)
+    size = problem.y * coef
+    top = size >= boxes - near - BLURRED * boxes
+    bottom = ~top & (size <= near)
+    state = 1.0 - problem.y * (top.astype(float) - bottom)
+    return np.where(boxes > 0, state, -1.0).astype(np.int8)
+
+
 def full_path(problem: Problem, Cs: FloatArray, tracker: Tracker) -> list[Point]:
     """Solutions along rising C for all rows."""
+    start = _constant(problem, float(Cs[0]))
+    if start is not None:
+        return follow(tracker, start, Cs, lambda step, point: point.state)
     state = initial_states(problem)
     below = _approach(problem, float(Cs[0]))
     levels = problem.loss.coefficient_levels(below[0] * problem.weight)
@@ -429,6 +528,28 @@ def full_path(problem: Problem, Cs: FloatArray, tracker: Tracker) -> list[Point]
     for C in below[:-1]:
         start = tracker.move(start, float(C))
     return follow(tracker, start, Cs, lambda step, point: point.state)
+
+
+def _constant(problem: Problem, C: float) -> Point | None:
+    """The solution if some constant is the best prediction of every row, whatever C; else None.
+
+    Equal numbers, or numbers that one tube holds, have it.  Along a path the objective would vanish
+    in what rounding leaves of it.
+    """
+    loss, used = problem.loss, problem.weight > 0
+    falling = np.count_nonzero(loss.slopes < 0, axis=1)  # segments on which a loss falls
+    rising_from = loss.slopes.shape[1] - np.count_nonzero(loss.slopes > 0, axis=1)
+    if ((falling == 0) | (rising_from == loss.slopes.shape[1]))[used].any():
+        return None  # the hinge has no end of its best predictions
+    each = np.arange(problem.n)
+    low = float(loss.knots[each, falling - 1][used].max())
+    high = float(loss.knots[each, rising_from - 1][used].min())
+    if low > high or not (problem.fit_intercept or low <= 0.0 <= high):
+        return None
+    state = np.where(falling == rising_from, 2 * falling - 1, 2 * falling).astype(np.int8)
+    state[~used] = -1
+    b = 0.5 * (low + high) if problem.fit_intercept else 0.0
+    return Point(C, state, np.zeros(problem.n), np.zeros(problem.n), b)
 
 
 def follow(

@@ -23,7 +23,7 @@ from ..judge.intercept import BLURRED, closeness
 from ..problem.problem import Problem
 from ..types import FloatArray
 
-__all__ = ["Piece", "piece_around"]
+__all__ = ["Course", "Piece", "course_of", "piece_of"]
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,29 @@ class Piece:
         )
 
 
-def piece_around(
-    problem: Problem, factor: Factor, C: float, coef: FloatArray, h: FloatArray, b: float
-) -> Piece:
-    """The piece of the path on which a solution lies, for the hinge loss.
+@dataclass(frozen=True)
+class Course:
+    """How the coefficients of a solution go on with C while no row changes its state.
 
-    ``factor`` is of K, with a constant if there is an intercept.  The piece has no length where
-    float64 cannot tell: free rows that depend on each other.
+    ``y`` and ``weight`` are those of the problem, the masks tell where the rows are (none of them:
+    without weight), ``known`` is False where float64 cannot tell: free rows that depend on each
+    other.
+    """
+
+    y: FloatArray
+    weight: FloatArray
+    intercept: bool
+    top: NDArray[np.bool_]
+    bottom: NDArray[np.bool_]
+    free: NDArray[np.bool_]
+    slope: FloatArray
+    known: bool
+
+
+def course_of(problem: Problem, factor: Factor, C: float, coef: FloatArray) -> Course:
+    """The course of a solution, for the hinge loss.
+
+    ``factor`` is of K, with a constant if there is an intercept.
 
     Examples
     --------
@@ -67,9 +83,11 @@ def piece_around(
     >>> y = np.array([1.0, -1.0])
     >>> problem = Problem(np.eye(2), y, np.ones(2), hinge(y))
     >>> c, h = np.array([0.5, -0.5]), np.array([0.5, -0.5])
-    >>> piece = piece_around(problem, Factor(problem.K, True), 0.5, c, h, 0.0)
-    >>> piece.high, piece.coef_slope
-    (1.0, array([ 1., -1.]))
+    >>> course = course_of(problem, Factor(problem.K, True), 0.5, c)
+    >>> course.slope
+    array([ 1., -1.])
+    >>> piece_of(course, 0.5, c, h, 0.0, problem.K @ course.slope).high
+    1.0
     """
     y, weight = problem.y, problem.weight
     levels = problem.loss.coefficient_levels(C * weight)
@@ -78,46 +96,72 @@ def piece_around(
     top = used & (size >= C * weight - near)
     bottom = used & ~top & (size <= near)
     free = used & ~top & ~bottom
-    slope = np.where(top, y * weight, 0.0)
-    nowhere = Piece(C, C, C, coef, h, b, slope, np.zeros_like(h), 0.0)
-    if free.any() and not _follow(problem, factor, np.flatnonzero(free), slope):
+    slope, known = np.where(top, y * weight, 0.0), True
+    if free.any():
+        known = _follow(problem, factor, np.flatnonzero(free), C, coef, slope)
+    return Course(y, weight, problem.fit_intercept, top, bottom, free, slope, known)
+
+
+def piece_of(
+    course: Course, C: float, coef: FloatArray, h: FloatArray, b: float, h_slope: FloatArray
+) -> Piece:
+    """The piece of the path on which a solution lies; ``h_slope`` is K times its course's slope.
+
+    The piece has no length where the course is not known.
+    """
+    y, weight, top, bottom, free = course.y, course.weight, course.top, course.bottom, course.free
+    nowhere = Piece(C, C, C, coef, h, b, course.slope, np.zeros_like(h), 0.0)
+    if not course.known:
         return nowhere
-    h_slope, b_slope = problem.K @ slope, 0.0
-    beyond = y * (h + b) - 1.0
-    if problem.fit_intercept and not free.any():
+    b_slope, size, beyond = 0.0, y * coef, y * (h + b) - 1.0
+    if course.intercept and not free.any():
         limits = _of_intercept(y, top, bottom, h, h_slope)
         if limits is None:
             return nowhere
         room, growth, b_slope = limits
     else:
-        if problem.fit_intercept:
+        if course.intercept:
             b_slope = -float(h_slope[free].mean())
         by = y * (h_slope + b_slope)
-        moves = (y * slope)[free]
+        moves = (y * course.slope)[free]
         room = np.concatenate([-beyond[top], beyond[bottom], size[free], (C * weight - size)[free]])
         growth = np.concatenate([-by[top], by[bottom], moves, weight[free] - moves])
     back, ahead = _reach(np.maximum(room, 0.0), growth)
     low = max(C - back, 0.0)
-    return Piece(C, low, C + ahead, coef, h, b, slope, h_slope, b_slope)
+    return Piece(C, low, C + ahead, coef, h, b, course.slope, h_slope, b_slope)
 
 
-def _follow(problem: Problem, factor: Factor, members: NDArray[np.intp], slope: FloatArray) -> bool:
+def _follow(
+    problem: Problem,
+    factor: Factor,
+    members: NDArray[np.intp],
+    C: float,
+    coef: FloatArray,
+    slope: FloatArray,
+) -> bool:
     """Fill in the slopes of free rows; False if they depend on each other.
 
-    The factor is of K_MM + top, with an intercept, and a small ridge: that shifts b' only, and what
-    the ridge does is put right by a second solve.
+    As K_MM c_M + b = t - C K_MS c_S' (t the knots), the equations of c_M' are those of c_M / C + z
+    with  K_MM z + beta = -t / C,  and the sum of z is what makes that of c' zero.
+
+    The factor is of K_MM + top, with an intercept, and a small ridge: that shifts beta only, and
+    what the ridge does is put right by a second solve.
     """
     ones = factor.solve_with(members, np.ones(len(members)))
     if not factor.firm:
         return False
+    K_MM = problem.K[np.ix_(members, members)]
+    goal, z = -problem.loss.knots[members, 0] / C, np.zeros(len(members))
+    sum_now = float(slope.sum() + coef[members].sum() / C)
     for _ in range(2):
-        off = -(problem.K[members] @ slope)
+        off = goal - K_MM @ z
         if problem.fit_intercept:
-            off -= off.mean()  # b' takes up the rest
+            off -= off.mean()  # beta takes up the rest
         by = factor.solve_with(members, off)
         if problem.fit_intercept:
-            by -= (by.sum() + slope.sum()) / ones.sum() * ones
-        slope[members] += by
+            by -= (by.sum() + z.sum() + sum_now) / ones.sum() * ones
+        z += by
+    slope[members] = coef[members] / C + z
     return True
 
 

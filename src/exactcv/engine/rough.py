@@ -17,8 +17,8 @@ from ..types import FloatArray
 
 __all__ = ["WorkingSets"]
 
-# Rows are set aside once the violation is at most this.
-CALM = 0.3
+# Most rows that are packed together: free rows are to have room.
+BLOCK = 2048
 
 
 class WorkingSets:
@@ -32,7 +32,9 @@ class WorkingSets:
         knots = problem.loss.knots
         self._cancel = cancel
         self._unit = 0.5 * float(np.ptp(knots)) or 1.0
-        self._steps = RoughSteps(problem.K, K_single, scale, knots, levels, problem.fit_intercept)
+        self._steps = RoughSteps(
+            problem.K, K_single, scale, knots, levels, problem.fit_intercept, BLOCK
+        )
 
     def run(
         self,
@@ -43,13 +45,18 @@ class WorkingSets:
         eps: float,
         max_iter: int,
     ) -> tuple[int, float]:
-        """Steps until the violation is at most eps; all three arrays move in place.
+        """Steps until the violation is at most eps; state and coef move in place.
 
-        ``coef`` must be feasible.  Returns how many steps, and the violation.
+        ``h`` follows with `settle`, and the next run goes on from here until then.  ``coef`` must
+        be feasible.  Returns how many steps, and the violation.
         """
         done, violation = self._steps.run(
-            C, state, coef, h, eps * self._unit, CALM * self._unit, max_iter, self._cancel
+            C, state, coef, h, eps * self._unit, max_iter, self._cancel
         )
         if self._cancel[0]:
             raise Cancelled
         return done, violation / self._unit
+
+    def settle(self, coef: FloatArray, h: FloatArray) -> None:
+        """Bring h = K c up to date after runs."""
+        self._steps.settle(coef, h)

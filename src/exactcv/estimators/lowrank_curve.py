@@ -218,7 +218,8 @@ def left_out_values(
     gamma = "median" if chosen.gamma is None else chosen.gamma
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPSDWarning)  # it has been said
-        result = _run(model, rows, gamma, values, "decision", progress)
+        m = chosen.feature_map.n_components
+        result = _run(model, rows, gamma, values, "decision", progress, m)
     assert result.pair_decision is not None
     weight = np.ones(len(result.test_row))
     if rows.weight is not None:
@@ -258,6 +259,7 @@ def _run(
     grid: dict[str, Any],
     output: Output,
     progress: bool | Progress,
+    n_components: int | None = None,
 ) -> CVResult:
     source: Any = rows.source  # besides what users may give
     return cross_validate(
@@ -278,7 +280,7 @@ def _run(
         random_state=rows.seed,
         progress=progress,
         approx=model.approx,
-        n_components=model.n_components,
+        n_components=model.n_components if n_components is None else n_components,
         memory_limit=model.memory_limit,
     )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any, Literal, Self
+from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from ..crossval.fold_models import FoldModels
 from ..crossval.number_overviews import of_numbers_tuned
@@ -208,11 +209,12 @@ class QuantileSVRCV(KernelRegressor):
             raise InputError("quantiles is empty; give at least one number between 0 and 1")
         found = np.array(
             [
-                checks.real("quantiles", getattr(tau, "item", lambda tau=tau: tau)(),
-                            lambda x: 0 < x < 1, "numbers between 0 and 1")
+                checks.check_quantile(
+                    "quantiles", getattr(tau, "item", lambda tau=tau: tau)(), "numbers"
+                )
                 for tau in values
             ]
-        )  # fmt: skip
+        )
         if (np.diff(found) <= 0).any():
             raise InputError(f"quantiles must rise, got {list(values)}")
         return found
@@ -311,10 +313,20 @@ class QuantileSVRCV(KernelRegressor):
         ends = interval_of(low, high, score, models[0].fold, coverage, method_)
         return np.sort(ends, axis=1)
 
+    def nested_score(self, *_: Any, **__: Any) -> NoReturn:
+        """Not for quantiles: each has a loss of its own, and there is no one error after tuning.
+
+        ``predict_interval`` says what they are worth on new rows.
+        """
+        raise InputError(
+            "nested_score is for one prediction a row (SVRCV, SVCCV); the left-out loss of each "
+            "quantile is in cv_results_, and predict_interval is made to hold on new rows"
+        )
+
     def coverage_text(self, coverage: float = 0.9, method: IntervalMethod = "jackknife+") -> str:
         """What ``predict_interval`` promises, in words."""
         coverage, method_ = check_interval(coverage, method)
-        self._checked_rows(np.zeros((1, self.n_features_in_)))
+        check_is_fitted(self)
         models = self._left_out_models(method_, 0)
         words = guarantee(method_, coverage, len(models.row), len(models.intercept))
         low, high = (self.quantiles_[q] for q in self._pair(coverage))
@@ -345,7 +357,7 @@ class QuantileSVRCV(KernelRegressor):
         return self._fold_models[kind][q]
 
     def _overview(self) -> Overview:
-        self._checked_rows(np.zeros((1, self.n_features_in_)))
+        check_is_fitted(self)
         return self._shown
 
 

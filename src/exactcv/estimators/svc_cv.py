@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.metrics import get_scorer
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -24,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..algorithms import get_method
 from ..crossval.corrected import Corrected, correction_of
 from ..crossval.nested_result import NestedResult
-from ..crossval.one_vs_one import most_votes, ovo_columns, votes_of
+from ..crossval.one_vs_one import ovo_columns
 from ..crossval.overviews import QUICK, of_tuned
 from ..crossval.run import Plan
 from ..crossval.scoring import (
@@ -39,12 +38,10 @@ from ..crossval.tuning import Searched, Store, Tuned, Tuning, count_by_weight
 from ..crossval.weighted_scores import is_quick
 from ..exceptions import InputError, InputTypeError, Interrupted, UnsupportedError
 from ..judge.certificate import Certificate, warn_if_short
-from ..lowrank.features import FeatureMap
 from ..problem import checks, inputs
 from ..problem.folds import Folds, folds_among
 from ..problem.kernels import Kernel
 from ..report.overview import LeftOutRows, Overview
-from ..report.presentation import Presented
 from ..runtime.memory import check_memory
 from ..runtime.threads import Workers
 from ..runtime.user_line import user_level
@@ -71,16 +68,14 @@ from ..types import (
 from .cv_table import cv_table
 from .every_c_fit import check_every_c, narrowed, wants_every_c
 from .forget import TrainedOn, forget
+from .kernel_classifier import KernelClassifier
 from .nested_fit import nested_of
-from .rows import read_new_rows, read_training_rows
-from .settings import dense, grid_of, kernel_with, kernels_of, routed, rows_of
-from .sv_layout import layout, pair_decisions
-from .typed import TypedClassifier, offered_if
+from .rows import read_training_rows
+from .settings import dense, grid_of, kernels_of, routed, rows_of
+from .sv_layout import layout
 
 __all__ = ["SVCCV", "Keep", "fit_svc"]
 
-# Kernel values between new rows and support vectors held at a time.
-PREDICT_ENTRIES = 1 << 23
 # What a score of sorted values takes in the bootstrap, in terms of one of labels.
 SORTING = 10
 
@@ -99,7 +94,7 @@ class Keep:
     values: bool = False
 
 
-class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
+class SVCCV(KernelClassifier):
     """Kernel support vector classifier tuned by exact cross-validation.
 
     Every point of the grid (C, and gamma if it is a list) is cross-validated exactly, over all
@@ -156,7 +151,9 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
     n_jobs : int, optional
         Threads; -1 is all processors.  The result does not depend on it.
     tol : float
-        What the KKT violation and the duality gap of every solution must meet.
+        What the KKT violation and the duality gap of every solution must meet.  With 1e-5 or more
+        folds that leave out several rows are solved no further than that, which saves work;
+        ``certificate.unproved`` then counts the labels that the gaps do not prove.
     random_state : int, RandomState or None
         For an int ``cv``, and for the features of ``approx``.
     verbose : int
@@ -166,7 +163,8 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         As in ``exactcv.cross_validate``: features that stand in for the kernel, for data whose
         kernel matrix would not fit.  Two classes, ``loss="hinge"``, accuracy as the score.  X, y,
         weights and groups may then be all that ``cross_validate`` takes, and ``predict`` and the
-        like take Parquet files.  ``random_state`` draws the features, the same for every gamma.
+        like take Parquet files.  ``random_state`` draws the features, the same for every gamma;
+        ``n_components="auto"`` is settled for every gamma by itself.
         In a fold, ``lambdas`` count rows, whatever their weights.
 
     Attributes
@@ -230,18 +228,10 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
 
     C_: float
     lambda_: float
-    gamma_: float | None
     best_score_: float
     best_index_: int
     cv_results_: dict[str, Any]
     certificate_: Certificate
-    support_: NDArray[np.int32]
-    support_vectors_: Any  # sparse if the rows were
-    n_support_: NDArray[np.int32]
-    dual_coef_: FloatArray
-    intercept_: FloatArray
-    weights_: FloatArray
-    feature_map_: FeatureMap
     forgotten_: NDArray[np.intp]
 
     def __init__(
@@ -268,7 +258,7 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         random_state: Seed | None = None,
         verbose: int = 0,
         approx: Approx | None = None,
-        n_components: int = 200,
+        n_components: int | Literal["auto"] = 200,
         memory_limit: MemoryLimit | None = None,
     ):
         self.Cs = Cs
@@ -709,79 +699,6 @@ class SVCCV(Presented, TypedClassifier, ClassifierMixin, BaseEstimator):
         precomputed = self.kernel == "precomputed"
         self.support_vectors_ = np.empty((0, 0)) if precomputed else X[self.support_]
 
-    # ---- prediction ---------------------------------------------------------------------------
-
-    def _pair_decisions(self, X: Any) -> FloatArray:
-        """(m, P), positive for the second class of each pair."""
-        check_is_fitted(self)
-        if isinstance(X, (str, os.PathLike)) and hasattr(self, "weights_"):
-            from .lowrank_fit import values_of_file
-
-            return values_of_file(self, X)
-        X = read_new_rows(self, X)
-        if hasattr(self, "weights_"):
-            from .lowrank_fit import decision_values
-
-            return decision_values(self, X)
-        model = (self.dual_coef_, self.n_support_, self.intercept_)
-        chunk = max(1, PREDICT_ENTRIES // max(1, len(self.support_)))
-        found = [
-            pair_decisions(self._kernel_with_support(X[start : start + chunk]), *model)
-            for start in range(0, X.shape[0], chunk)
-        ]
-        return np.vstack(found)
-
-    def _kernel_with_support(self, X: Any) -> FloatArray:
-        if self.kernel == "precomputed":
-            columns = X[:, self.support_]
-            return np.asarray(columns.toarray() if sparse.issparse(columns) else columns)
-        return kernel_with(self, self.gamma_, X, self.support_vectors_)
-
-    @property
-    def coef_(self) -> FloatArray:
-        """Weights of the features, one row a pair of classes; only with ``kernel="linear"``.
-
-        Signs are those of ``SVC``: ``X @ coef_.T + intercept_`` is the decision function, with
-        several classes that of ``decision_function_shape="ovo"``.
-        """
-        if self.kernel != "linear":
-            raise AttributeError(
-                f"coef_ exists only with kernel='linear', not with {self.kernel!r}: other kernels "
-                "have no weight for each feature"
-            )
-        check_is_fitted(self)
-        if hasattr(self, "weights_"):
-            raise AttributeError("with approx there is no coef_: weights_ belong to feature_map_")
-        along = dense(self.support_vectors_).T
-        pairs = pair_decisions(along, self.dual_coef_, self.n_support_, np.zeros(1)).T
-        return pairs if len(self.classes_) == 2 else -pairs
-
-    def decision_function(self, X: Matrix | FilePath) -> FloatArray:
-        """Two classes: f(x), positive for ``classes_[1]``.  More: see ``decision_function_shape``.
-
-        "ovr": a column for each class, its votes and below them the sum of confidences; "ovo": a
-        column for each pair, positive for the first class; both as in ``SVC``.
-        """
-        values = self._pair_decisions(X)
-        return shaped(values, len(self.classes_), self.decision_function_shape)
-
-    def predict(self, X: Matrix | FilePath) -> NDArray[Any]:
-        """The class of each row: the one with most votes, the first of those that draw."""
-        votes = votes_of(self._pair_decisions(X), len(self.classes_))
-        return self.classes_[most_votes(votes)]
-
-    @offered_if(lambda self: _check_probability(self))
-    def predict_proba(self, X: Matrix | FilePath) -> FloatArray:
-        """Probabilities of the classes, from sigmoids fitted to left-out decision values."""
-        values = self._pair_decisions(X)
-        return probabilities(values, self._sigmoids, len(self.classes_))
-
-    @offered_if(lambda self: _check_probability(self))
-    def predict_log_proba(self, X: Matrix | FilePath) -> FloatArray:
-        """Logarithms of ``predict_proba``."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
-
     # ---- scikit-learn's conventions -----------------------------------------------------------
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -834,17 +751,3 @@ def _refuse_pairs(scorer: Scorer) -> Corrected:
     raise UnsupportedError(
         f"there is no corrected score for scoring={scorer.name!r}; use scoring='roc_auc'"
     )
-
-
-def _check_probability(model: SVCCV) -> None:
-    if not model.probability:
-        raise AttributeError(
-            "this SVCCV has no predict_proba, since it was made with probability=False: use "
-            "SVCCV(probability=True) or set_params(probability=True), and fit (command line: "
-            "exactcv tune --probability)"
-        )
-    if hasattr(model, "classes_") and not hasattr(model, "_sigmoids"):
-        raise AttributeError(
-            "this SVCCV has no predict_proba yet, since probability=True was set after it was "
-            "fitted: fit it again"
-        )

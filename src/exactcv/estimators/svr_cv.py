@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
 from ..crossval.fold_models import FoldModels
 from ..crossval.nested_result import NestedRegressionResult
@@ -352,12 +353,12 @@ class SVRCV(RegressorMixin, KernelRegressor):
         Examples
         --------
         >>> from exactcv import SVRCV
-        >>> print(SVRCV(Cs=[1.0]).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]).coverage_text(0.9))
-        jackknife+: a new row like these lies inside with probability about 90%, and at least 80%
+        >>> print(SVRCV(Cs=[1.0]).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]).coverage_text(0.7))
+        jackknife+: a new row like these lies inside with probability about 70%, and at least 40%
         whatever the data.
         """
         coverage, method_ = check_interval(coverage, method)
-        self._checked_rows(np.zeros((1, self.n_features_in_)))
+        check_is_fitted(self)
         models = self._left_out_models(method_)
         return guarantee(method_, coverage, len(models.row), len(models.intercept))
 
@@ -372,5 +373,5 @@ class SVRCV(RegressorMixin, KernelRegressor):
         return self._fold_models[kind]
 
     def _overview(self) -> Overview:
-        self._checked_rows(np.zeros((1, self.n_features_in_)))
+        check_is_fitted(self)
         return self._shown

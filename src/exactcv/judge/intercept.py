@@ -28,6 +28,9 @@ __all__ = ["BLURRED", "DOUBT", "canonical_intercept", "closeness", "doubt", "int
 
 # What is called a bound is in doubt from this many roundings of sum |c| to so many times AT_BOUND.
 BALANCE, DOUBT = 32.0, 100.0
+# One that is inside by this share of the widest box has the last word on b: what contradicts it
+# shows in the figures.
+CLEAR = 1e-4
 # The rounding of a level, relative to it: 64 times 1.1e-16.
 BLURRED = 7.1e-15
 
@@ -119,12 +122,15 @@ def doubt(
 ) -> float:
     """How far b may be from what the rule picks, though all conditions hold to a tolerance.
 
-    A coefficient clearly inside its box leaves no choice.  Where there is none, a coefficient that
-    is not quite at a bound decides whether b is a point or an interval.  It is in doubt from what
-    rounding does to sum c (that of the largest coefficients, which may be more than the whole box
-    of a light row) to a multiple of its `closeness`: the rule must pick the same b either way.  And
-    if the sum itself misses by more than rounding, or the whole of some row is no more than
-    rounding, others have yet to take that up, and b is anywhere in the interval.
+    A coefficient clearly inside its box leaves no choice.  One that is inside by no more than CLEAR
+    may have been put there by others that are as far inside (the sum is 0) and say otherwise, at
+    next to no cost: they must agree with b.  Where there is none, a coefficient that is not quite
+    at a bound decides whether b is a point or an interval.  It is in doubt from what rounding does
+    to sum c (that of the largest coefficients, which may be more than the whole box of a light row)
+    to a multiple of its `closeness`: the rule must pick the same b either way, and where two of
+    them would leave no b at all, none is certain.  And if the sum itself misses by more than
+    rounding, or the whole of some row is no more than rounding, others have yet to take that up,
+    light rows with their whole box perhaps, and b is anywhere in the interval.
     """
     blur = BALANCE * 0.5 * np.finfo(float).eps * float(np.abs(coef).sum())
     kept = np.clip(coef, levels[:, -1], levels[:, 0])
@@ -132,10 +138,21 @@ def doubt(
     inside = np.minimum(kept - levels[:, -1], levels[:, 0] - kept)[train].max(initial=0.0)
     widest = float((levels[:, 0] - levels[:, -1])[train].max(initial=0.0))
     if inside > DOUBT * tolerances.AT_BOUND * widest + blur + off:
-        return 0.0
+        if inside > CLEAR * widest:
+            return 0.0
+        low, high = intercept_limits(h, coef, levels, loss, train, np.full(len(h), inside / len(h)))
+        return max(low - intercept, intercept - high, 0.0)
     strict = intercept_limits(h, coef, levels, loss, train, np.full(len(h), blur))
-    lax = intercept_limits(h, coef, levels, loss, train, near * DOUBT + blur)
+    slack = off if off <= CLEAR * float(np.abs(coef).sum()) else 0.0  # else the figures show it
+    lax = intercept_limits(h, coef, levels, loss, train, near * DOUBT + blur + slack)
     lightest = float((levels[:, 0] - levels[:, -1])[train].min(initial=np.inf))
-    open_ = off > blur or lightest <= blur
-    picked = lax if open_ else (_middle(*strict), _middle(*lax))
-    return max(abs(b - intercept) for b in picked)
+    if off > blur or lightest <= blur:
+        return max(abs(end - intercept) for end in lax)
+    return max(_from_middle(*ends, intercept) for ends in (strict, lax))
+
+
+def _from_middle(low: float, high: float, intercept: float) -> float:
+    """How far b is from what the rule picks, or where no b will do, from the farther end."""
+    if low > high:
+        return max(abs(low - intercept), abs(high - intercept))
+    return abs(_middle(low, high) - intercept)

@@ -21,13 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core import _residuals
+from .._core._gather import gather
 from .._core.reference.residuals import ROUNDING
 from ..problem.losses import PiecewiseLinear
-from ..problem.problem import Task
+from ..problem.problem import Guests, Problem, Task
 from ..problem.units import Units
-from ..tolerances import AT_BOUND, CLAIMED, POLISH
+from ..tolerances import AT_BOUND, POLISH, ROUGH
 from ..types import FloatArray, IntArray
-from .certificate import Certificate, attainable, judge_for, relative_gap
+from .certificate import Certificate, attainable, judge_for, relative_gap, without
 from .claims import Claims
 from .piecewise_linear import PiecewiseLinearJudge
 
@@ -45,9 +46,21 @@ PANEL_ROWS = 256
 
 
 class Seen(Protocol):
-    """Someone who wants to see the solutions of folds, which the ledger does not keep."""
+    """Is shown solutions of folds as they are entered, with their h = K c and intercepts.
 
-    def __call__(self, ledger: Ledger, folds: IntArray, coef: FloatArray) -> None: ...
+    What it wants to keep of the arrays it has to copy.  Of solutions that are entered at several
+    grid points the intercepts are those at the first.
+    """
+
+    def __call__(
+        self,
+        ledger: Ledger,
+        folds: IntArray,
+        coef: FloatArray,
+        h: FloatArray,
+        intercept: FloatArray,
+        /,
+    ) -> None: ...
 
 
 class Ledger:
@@ -57,7 +70,7 @@ class Ledger:
     ----------
     task : Task
     seen : callable, optional
-        Called with this ledger, folds and their coefficients whenever they have been entered.
+        Shown the solutions of folds when they are entered.
 
     Attributes
     ----------
@@ -171,10 +184,7 @@ class Ledger:
         """
         with self._timed():
             folds = np.asarray(folds, dtype=np.intp)
-            meets = self._enter(l, folds, coef, intercept, how, within)
-        if self._seen is not None:
-            self._seen(self, folds, coef)
-        return meets
+            return self._enter(l, folds, coef, intercept, how, within)
 
     def solved_at(
         self,
@@ -197,8 +207,6 @@ class Ledger:
         self.how[ls[0], folds] = SOLVED
         for l, meets in zip(ls[1:], out[1:], strict=True):
             self.how[l, folds[meets]] = SOLVED
-        if self._seen is not None:
-            self._seen(self, folds, coef)
         return out[0]
 
     def claims(self, l: int) -> Claims | None:
@@ -206,11 +214,14 @@ class Ledger:
 
         None if this judge cannot make allowance for them.
         """
-        judge = self._judge
-        if isinstance(judge, PiecewiseLinearJudge) and judge.table is not None:
-            allowed, near = CLAIMED * POLISH * self.task.tol, (self.coef[l], self.h[l])
-            return Claims(self.task.problem.K, judge, allowed, near)
-        return None
+        judge, aim = self._judge, POLISH * self.task.tol
+        if not isinstance(judge, PiecewiseLinearJudge):
+            return None
+        near, b = (self.coef[l], self.h[l]), float(self.intercept[l])
+        allowed = judge.allowance(near[1], near[0], b, float(self.task.grid.Cs[l]), aim)
+        if not allowed > 0.0:
+            return None
+        return Claims(self.task.problem.K, judge, allowed, near)
 
     def unchanged(self, l: int, folds: IntArray) -> None:
         """Enter folds whose solution is the full-data one."""
@@ -295,7 +306,23 @@ class Ledger:
         unresolved = [(int(l), -1 if f == last else int(f)) for l, f in failed]
         convex = self.task.problem.psd
         exact = convex and not unresolved
-        return Certificate(kkt.max(axis=1), gap.max(axis=1), exact, unresolved, tol, convex)
+        figures = kkt.max(axis=1), gap.max(axis=1)
+        unproved = self.unproved() if tol >= ROUGH else 0
+        return Certificate(*figures, exact, unresolved, tol, convex, unproved=unproved)
+
+    def unproved(self) -> int:
+        """How many left-out labels the duality gaps do not prove.
+
+        |u(x) - u*(x)| <= 2 sqrt(2 gap max_k K_kk), without an intercept half of that
+        (``piecewise_linear.py``).
+        """
+        problem, judge = self.task.problem, self._judge
+        if problem.target.numeric or not isinstance(judge, PiecewiseLinearJudge):
+            return 0
+        off = judge.scale.widest * np.sqrt(2.0 * self.gap_abs[:, :-1])
+        off *= 2.0 if problem.fit_intercept else 1.0
+        size = np.abs(self.decision)  # NaN where the label was proved without a value
+        return int(np.count_nonzero(size <= off[:, self.task.folds.pair_folds]))
 
     def complete(self) -> tuple[IntArray, IntArray]:
         """Grid points and folds all of whose slots are settled within the tolerance.
@@ -361,14 +388,7 @@ class Ledger:
             self.how[l, which] = how
             return self._solved_nearby(np.atleast_1d(l), which, coef, intercept, within)[0]
         where = np.broadcast_to(np.asarray(l, dtype=np.intp), which.shape)
-        if (which == which[0]).all():
-            return self._solved_fold(where, int(which[0]), coef, intercept, how, within)
-        meets = np.zeros(len(which), dtype=bool)
-        for fold in np.unique(which):
-            mine = np.flatnonzero(which == fold)
-            b = None if intercept is None else np.asarray(intercept)[mine]
-            meets[mine] = self._solved_fold(where[mine], int(fold), coef[mine], b, how, within)
-        return meets
+        return self._solved_blocks(where, which, coef, intercept, how, within)
 
     def _inherit(self, l: int, folds: IntArray) -> None:
         if self._own is None:
@@ -424,6 +444,8 @@ class Ledger:
                 b_part = judge.intercepts(h, c, Cs, mine) if b is None else b[part]
                 out[k, part] = judge.figures(h, c, b_part, Cs, mine)
                 values[k, part] = h[np.arange(len(c)), mine] + b_part
+                if k == 0 and self._seen is not None:
+                    self._seen(self, folds[part], c, h, b_part)
         for k, l in enumerate(ls):
             self._note(l, folds, out[k])
             self._decide(l, folds, folds, values[k], out[k][:, 3])
@@ -440,35 +462,80 @@ class Ledger:
             _residuals.nearby_values(K, coef, self.coef[l], self.h[l], own, touched, pack, panel, h)
         return h
 
-    def _solved_fold(
+    def _solved_blocks(
         self,
         where: IntArray,
-        fold: int,
+        which: IntArray,
         coef: FloatArray,
         intercept: FloatArray | None,
         how: int,
         within: float | None,
     ) -> NDArray[np.bool_]:
-        """Solutions of one fold at several grid points."""
-        problem, folds = self.task.problem, self.task.folds
-        judge = judge_for(problem, folds.left_out[fold])
-        Cs = self.task.fold_Cs(fold)[where]
-        h = self._values(coef, Cs)
-        b = self._given(intercept)
-        b = judge.intercepts(h, coef, Cs) if b is None else b
-        out = judge.figures(h, coef, b, Cs)
-        column = np.full(len(where), fold)
-        better = self._better(where, column, out)
-        pairs = np.arange(folds.offsets[fold], folds.offsets[fold + 1])
-        values = h[:, folds.test[fold]] + b[:, None]
-        self._note(where[better], column[better], out[better])
-        at = where[better, None]
-        self._decide(at, pairs, fold, values[better], out[better, 3][:, None])
-        if self.guests and self.task.guests is not None:
-            K = self.task.guests.K[self.task.guests.test[fold]]
-            self.guests[fold][where[better]] = coef[better] @ K.T + b[better, None]
-        self.how[where[better], fold] = how
+        """Solutions of folds, one or several, at grid points."""
+        given = self._given(intercept)
+        h, b, out = np.empty_like(coef), np.empty(len(coef)), np.empty((len(coef), 4))
+        folds = [which[0]] if (which == which[0]).all() else np.unique(which)
+        one_each = len(folds) == len(which) and self.task.kernels is None
+        if one_each:
+            h[:] = self.task.problem.times(coef)
+        for fold in folds:
+            mine = np.flatnonzero(which == fold)
+            Cs = self.task.fold_Cs(int(fold))[where[mine]]
+            if not one_each:
+                h[mine] = self._values(coef[mine], Cs, self.task.fold_problem(int(fold)))
+            found, values = coef[mine], h[mine]
+            judge = without(self._judge, self.task.problem, self.task.folds.left_out[fold])
+            b[mine] = judge.intercepts(values, found, Cs) if given is None else given[mine]
+            out[mine] = judge.figures(values, found, b[mine], Cs)
+        better = np.flatnonzero(self._better(where, which, out))
+        self._note(where[better], which[better], out[better])
+        if self._seen is not None:
+            self._seen(self, which[better], coef[better], h[better], b[better])
+        self._decide_blocks(where, which, coef, h, b, out[:, 3], better)
+        self.how[where[better], which[better]] = how
         return self._meets(out, within)
+
+    def _decide_blocks(
+        self,
+        where: IntArray,
+        which: IntArray,
+        coef: FloatArray,
+        h: FloatArray,
+        b: FloatArray,
+        floor: FloatArray,
+        better: IntArray,
+    ) -> None:
+        """Values and labels of the rows that folds are tested on, guests among them."""
+        offsets, rows = self.task.folds.offsets, self.task.folds.pair_rows
+        sizes = np.diff(offsets)[which[better]]
+        one = np.repeat(better, sizes)  # which solution, for each (solution, tested row)
+        ends = np.cumsum(sizes)
+        pairs = np.arange(len(one)) + np.repeat(offsets[which[better]] - (ends - sizes), sizes)
+        values = h[one, rows[pairs]] + b[one]
+        self._decide(where[one], pairs, which[one], values, floor[one])
+        guests = self.task.guests
+        if self.guests and guests is not None:
+            for fold in np.unique(which[better]):
+                mine = better[which[better] == fold]
+                gamma = None if guests.gammas is None else float(guests.gammas[fold])
+                found = self.elsewhere(guests, guests.test[fold], coef[mine], b[mine], gamma)
+                self.guests[fold][where[mine]] = found
+
+    @staticmethod
+    def elsewhere(
+        guests: Guests,
+        test: IntArray,
+        coef: FloatArray,
+        intercept: FloatArray,
+        gamma: float | None = None,
+    ) -> FloatArray:
+        """Values of some solutions on rows that take no part; few coefficients are not zero."""
+        had = np.flatnonzero(coef.any(axis=0))
+        between = gather(guests.K, test, guests.rows[had])
+        if gamma is not None:
+            between *= -gamma
+            np.exp(between, out=between)
+        return np.asarray(coef[:, had] @ between.T + intercept[:, None])
 
     @staticmethod
     def _given(intercept: float | FloatArray | None) -> FloatArray | None:
@@ -476,19 +543,21 @@ class Ledger:
             return None
         return np.ascontiguousarray(np.atleast_1d(intercept), dtype=float)
 
-    def _values(self, coef: FloatArray, Cs: FloatArray) -> FloatArray:
-        """K c for solutions of one training set at several C.
+    def _values(
+        self, coef: FloatArray, Cs: FloatArray, problem: Problem | None = None
+    ) -> FloatArray:
+        """K c for solutions of one training set at several C; the task's problem if none is given.
 
         Where regularisation is strong, neighbours on the grid often have the same coefficients in
         units of C: those are multiplied by K once.
         """
-        units = coef / Cs[:, None]
+        problem, units = problem or self.task.problem, coef / Cs[:, None]
         if len(Cs) == 1:
-            return self.task.problem.times(units) * Cs[:, None]
+            return problem.times(units) * Cs[:, None]
         order = np.argsort(Cs, kind="stable")
         fresh = np.ones(len(Cs), dtype=bool)
         fresh[1:] = (units[order[1:]] != units[order[:-1]]).any(axis=1)
-        products = self.task.problem.times(units[order[fresh]])
+        products = problem.times(units[order[fresh]])
         h = np.empty_like(coef)
         h[order] = products[np.cumsum(fresh) - 1]
         h *= Cs[:, None]

@@ -103,8 +103,8 @@ class PiecewiseLinearJudge:
     """The judge of one training set; see ``certificate.Judge``.
 
     ``weight`` is zero for rows that take no part; C_i = C weight_i.  ``table`` (hinge loss only) is
-    what ``vector.h`` says; other losses are judged by ``lines``.  ``blurred`` (for the hinge) is
-    what every h may be off by besides rounding.
+    what ``vector.h`` says; other losses are judged by ``lines``.  ``blurred`` is what every h
+    may be off by besides rounding.
     """
 
     loss: PiecewiseLinear
@@ -126,19 +126,28 @@ class PiecewiseLinearJudge:
         diagonal: FloatArray,
         left_out: IntArray | None = None,
     ) -> PiecewiseLinearJudge:
-        weight = weight.copy()
-        if left_out is not None:
-            weight[left_out] = 0.0
         unit = float(np.abs(loss.knots).max(initial=0.0))
-        scale, heaviest = reference.Scale.of(diagonal, unit), float(weight.max(initial=0.0))
+        scale = reference.Scale.of(diagonal, unit)
         table = None
         if reference.is_hinge(loss):
-            inverse = 1.0 / np.where(weight > 0, weight, heaviest or 1.0)
-            stiff = scale.root * scale.widest
-            table = np.array([loss.knots[:, 0], weight, inverse, stiff])
+            table = np.array([loss.knots[:, 0], weight, weight, scale.root * scale.widest])
+        every = cls(loss, weight, fit_intercept, scale, table, None, 0.0, 0.0)
+        return every.without(np.zeros(0, dtype=np.intp) if left_out is None else left_out)
+
+    def without(self, left_out: IntArray) -> PiecewiseLinearJudge:
+        """The judge of the same rows but ``left_out``."""
+        weight = self.weight.copy()
+        weight[left_out] = 0.0
+        heaviest, table, lines = float(weight.max(initial=0.0)), None, None
+        if self.table is not None:
+            table = self.table.copy()
+            table[1] = weight
+            table[2] = 1.0 / np.where(weight > 0, weight, heaviest or 1.0)
+        else:
+            lines = _lines(self.loss, weight, self.fit_intercept, self.scale)
         lightest = float(weight.min(where=weight > 0, initial=np.inf))
-        lines = None if table is not None else _lines(loss, weight, fit_intercept, scale)
-        return cls(loss, weight, fit_intercept, scale, table, lines, heaviest, lightest)
+        fixed = self.loss, weight, self.fit_intercept, self.scale
+        return PiecewiseLinearJudge(*fixed, table, lines, heaviest, lightest, self.blurred)
 
     def astray(self, coef: FloatArray, rows: IntArray, C: float) -> FloatArray:
         """tau_i |c_i| of rows that take no part, in units of the largest knot."""
@@ -190,8 +199,27 @@ class PiecewiseLinearJudge:
             )
             return out
         assert self.lines is not None
-        self.lines.judge(h, coef, intercept, C, own, out)
+        self.lines.judge(h, coef, intercept, C, own, self.blurred, out)
         return out
+
+    def allowance(
+        self, h: FloatArray, coef: FloatArray, intercept: float, C: float, aim: float
+    ) -> float:
+        """What the h of solutions near this one may be off by if their figures are to be ``aim``.
+
+        For the hinge the gap has up to ten times as much of it (see above), and no C in it.  For
+        other losses it has what the brackets of rows at a knot can change by, and nothing is left
+        if that is no more than rounding.
+        """
+        if self.table is not None:
+            return tolerances.CLAIMED * aim
+        one, b = np.array([float(C)]), np.array([intercept])
+        _, _, primal, floor = self.figures(h[None], coef[None], b, one)[0]
+        away = np.abs(h[:, None] + intercept - self.loss.knots).min(axis=1)
+        width = C * self.weight * (self.loss.slopes[:, -1] - self.loss.slopes[:, 0])
+        wide = float(width[away <= reference.NEAR * self.scale.unit].sum())
+        allowed = 0.5 * aim * min(self.scale.unit, primal / wide if wide > 0 else np.inf)
+        return allowed if allowed >= floor else 0.0
 
 
 def _lines(
@@ -203,13 +231,13 @@ def _lines(
         raise ValueError("a loss without a minimum has no value to speak of")
     heaviest = float(weight.max(initial=0.0)) or 1.0
     width = weight * (slopes[:, -1] - slopes[:, 0])
-    table = np.column_stack(
+    table = np.vstack(
         [
             weight,
             1.0 / np.where(weight > 0, weight, heaviest),
             scale.root * scale.widest,
-            loss.knots,
-            slopes,
+            loss.knots.T,
+            slopes.T,
         ]
     )
     least = float(width.min(where=weight > 0, initial=np.inf))

@@ -13,14 +13,21 @@ from ..types import FloatArray, IntArray
 from .entries import Entries
 from .passes.sweep import Chunk
 from .small.leave_out import LeaveOut, Outcome
+from .small.nearby import Nearby
+from .small.press import Leaving, Press
 from .small.reduced import FREE
-from .solver import Column, Solved, Solver
+from .solver import Around, Column, Solved, Solver
 from .verdict import Limits, Spread, Verdict, limits_of, settled_near, verdict
 
 __all__ = ["leave_folds_out", "leave_one_out"]
 
 # Training problems of folds whose test rows are predicted in one pass.
 TOGETHER = 1000
+# The same of single rows, whose small problems are all there at once.
+TOGETHER_ALONE = 64
+# Rows around the margin for each dimension, and at least, when rows are left out that move far; and
+# in all, of all grid points that are looked at together.
+AROUND, LEAST_AROUND, MOST_AROUND = 8, 2000, 60_000
 
 
 # --- leave-one-out ------------------------------------------------------------------------------
@@ -144,16 +151,66 @@ class _LeaveOneOut:
             HOW, np.bincount(outcome.how[good], minlength=len(HOW)), strict=True
         ):
             entries.settle(name, int(count))
-        if good.any():
-            entries.note(l, -1, float(outcome.kkt[good].max()), float(outcome.gap[good].max()))
+        met = good & (np.maximum(outcome.kkt, outcome.gap) <= self.solver.tol)
+        if met.any():
+            entries.note(l, -1, float(outcome.kkt[met].max()), float(outcome.gap[met].max()))
+        for k in np.flatnonzero(good & ~met):  # rounding keeps these from it
+            entries.note(l, int(rows[k]), float(outcome.kkt[k]), float(outcome.gap[k]))
         self.lost += [(l, int(rows[k]), Z[k]) for k in np.flatnonzero(outcome.escaped)]
 
     def _solve_lost(self) -> None:
-        """Rows that moved too much: over all rows, as a training problem of their own."""
+        """Rows that move more than the small problems reach: with more rows around the margin."""
+        by_point: dict[int, list[int]] = {}
+        for k, (l, _, _) in enumerate(self.lost):
+            by_point.setdefault(l, []).append(k)
+        points = sorted(by_point)
+        count = max(LEAST_AROUND, AROUND * self.spread.centre.size)
+        some = max(1, min(self.solver.room.capacity, MOST_AROUND) // count)
+        for start in range(0, len(points), some):
+            mine = points[start : start + some]
+            around = self.solver.around([self.solved[l] for l in mine], count)
+            jobs = [(l, by_point[l], one) for l, one in zip(mine, around, strict=True)]
+            found = self.solver.workers.map(self._around_one, jobs)
+            columns = [column for part in found for column in part]
+            for begin in range(0, len(columns), TOGETHER_ALONE):
+                self._certify(columns[begin : begin + TOGETHER_ALONE])
+
+    def _around_one(self, job: tuple[int, list[int], Around]) -> list[tuple[int, Column]]:
+        """Labels of lost rows at one grid point; guesses for those that are still open."""
+        l, which, around = job
+        solved = self.solved[l]
+        rows = np.array([self.lost[k][1] for k in which])
+        y, Z = self.y[rows], np.array([self.lost[k][2] for k in which])
+        value = y * (Z @ solved.theta[:-1] + solved.theta[-1])
+        order = np.argsort(around.rows)
+        place = np.minimum(np.searchsorted(around.rows, rows, sorter=order), len(order) - 1)
+        place = np.where(around.rows[order[place]] == rows, order[place], -1)
+        leaving = Leaving(Z, y, solved.C * self.weight[rows], value, place)
+        right = np.zeros(len(rows), dtype=bool)
+        if not self.want_decision:
+            press = Press(
+                around.problem, solved.theta, around.r, around.coef, self.spread.largest,
+                around.added,
+            )  # fmt: skip
+            right = press.prove(leaving)
+            self.entries.enter(l, rows[right], np.zeros(int(right.sum()), dtype=bool), None)
+            self.entries.settle("bound", int(right.sum()))
+        nearby = Nearby(around.problem, solved.theta, around.r, self.solver.workers.cancel)
+        free = int(np.count_nonzero(solved.state == FREE))
+        return [
+            (l, Column(solved.C, int(rows[k]), nearby.without(leaving, int(k)), 0.0, free))
+            for k in np.flatnonzero(~right)
+        ]
+
+    def _certify(self, columns: list[tuple[int, Column]]) -> None:
+        """Solutions without a row, over all rows."""
         entries = self.entries
-        columns = (_without(self.solved[l], self.solved[l].C, j) for l, j, _ in self.lost)
-        for (l, j, z), one in zip(self.lost, self.solver.solve(columns), strict=True):
-            entries.decide(l, [j], np.array([float(z @ one.theta[:-1]) + one.theta[-1]]))
+        features = {(l, j): z for l, j, z in self.lost}
+        found = self.solver.solve(column for _, column in columns)
+        for (l, column), one in zip(columns, found, strict=True):
+            j = column.fold
+            value = float(features[l, j] @ one.theta[:-1]) + one.theta[-1]
+            entries.decide(l, [j], np.array([value]))
             entries.note(l, j, one.kkt, one.relative_gap)
             entries.settle("fallback", 1)
 

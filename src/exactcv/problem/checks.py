@@ -22,6 +22,7 @@ __all__ = [
     "check_method_options",
     "check_n_threads",
     "check_positive",
+    "check_quantile",
     "check_seed",
     "finite_numbers",
     "real",
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 LEAST = 1e-100  # values of C and weights beyond this, or its inverse, would overflow on the way
+# A quantile nearer to 0 or 1 has one level so near to 0 that coefficients at it seem to be none.
+LEAST_QUANTILE = 1e-6
 
 
 def check_choice(name: str, value: Any, valid: Iterable[str], more: str = "") -> str:
@@ -60,6 +63,17 @@ def real(name: str, value: Any, accept: Any, wanted: str) -> float:
     if not np.isfinite(float(value)) or not accept(value):
         raise InputError(f"{name} must be {wanted} and finite, got {value!r}")
     return float(value)
+
+
+def check_quantile(name: str, value: Any, wanted: str = "a number") -> float:
+    """``value`` as a float, if it lies between 0 and 1 and not too close to them."""
+    level = real(name, value, lambda x: 0 < x < 1, f"{wanted} between 0 and 1")
+    if not LEAST_QUANTILE <= level <= 1.0 - LEAST_QUANTILE:
+        raise InputError(
+            f"{name}: {value!r} is too close to 0 or 1; from {LEAST_QUANTILE:g} to "
+            f"1 - {LEAST_QUANTILE:g} is possible"
+        )
+    return level
 
 
 def finite_numbers(values: Any, name: str) -> FloatArray:

@@ -67,6 +67,13 @@ class Folds:
         left_out = tuple(self.left_out[f] for f in folds)
         return Folds(self.n, left_out, tuple(self.test[f] for f in folds), ratio)
 
+    def moved(self, place: IntArray) -> Folds:
+        """The same folds where row i stands at place[i]."""
+        if isinstance(self.test, _Singles):
+            return folds_of_rows(self.n, place[self.test.rows])
+        left_out = tuple(np.sort(place[rows]) for rows in self.left_out)
+        return Folds(self.n, left_out, tuple(place[r] for r in self.test), self.whole_to_part)
+
     @cached_property
     def pair_rows(self) -> IntArray:
         return _joined(self.test)

@@ -39,6 +39,7 @@ from .tiles import Tile, fill, squared_distances, tiles
 
 __all__ = [
     "KERNELS",
+    "Distances",
     "Kernel",
     "check_psd",
     "gamma_value",
@@ -152,6 +153,29 @@ def _built_in(
     return K, gamma
 
 
+class Distances:
+    """The squared distances of all rows, for RBF kernels with several gammas.
+
+    Takes as much memory as a kernel matrix, and less time than each of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Distances(np.array([[0.0], [1.0], [2.0]])).rbf(0.5)[0].round(3)
+    array([1.   , 0.607, 0.135])
+    """
+
+    def __init__(self, X: FloatArray, workers: Workers | None = None):
+        self.squares = np.empty((len(X), len(X)))
+        fill(self.squares, squared_distances(X), workers, mirror=True)
+        copy_repeated(self.squares, first_equal(X))
+
+    def rbf(self, gamma: float) -> FloatArray:
+        """The kernel matrix."""
+        K = np.multiply(self.squares, -gamma)
+        return np.exp(K, out=K)
+
+
 def overflow_error(what: str) -> InputError:
     """What to raise when numbers made of the rows of X are not finite."""
     return InputError(
@@ -256,6 +280,8 @@ def kernel_between(X: Any, Z: Any, kernel: Kernel) -> FloatArray:
     """
     from sklearn.metrics.pairwise import pairwise_kernels
 
+    if Z.shape[0] == 0:
+        return np.zeros((X.shape[0], 0))
     if callable(kernel.name):
         return np.asarray(kernel.name(X, Z), dtype=float)
     own = {"gamma": kernel.gamma} if kernel.uses_gamma else {}

@@ -16,7 +16,7 @@ again, and nothing copies the kernel matrix.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 from ..types import FloatArray, IntArray
 from .folds import Folds
 from .grid import Grid
+from .repeated import first_similar
 from .targets import SIGNS, Target
 
-__all__ = ["Guests", "Penalty", "Problem", "Task", "row_weights"]
+__all__ = ["FoldKernels", "Guests", "Penalty", "Problem", "Task", "row_weights"]
 
 Penalty = Literal["norm", "ridge"]
 
@@ -78,6 +79,8 @@ class Problem:
     rows : row source or None
         Where K does not fit: what computes its rows (``engine/kernel_rows.py``); K is empty then,
         and only methods whose ``Support`` has ``row_cache`` are given such a problem.
+    known_same : (n,) or None
+        What `same` is, if whoever states the problem has looked already.
     """
 
     K: FloatArray
@@ -90,6 +93,7 @@ class Problem:
     features: FloatArray | None = None
     target: Target = SIGNS
     rows: Any = None
+    known_same: IntArray | None = None
 
     @property
     def n(self) -> int:
@@ -110,7 +114,7 @@ class Problem:
     def weighted(self, weight: FloatArray) -> Problem:
         """The same problem with other row weights; what depends on K alone is shared."""
         other = replace(self, weight=weight)
-        for name in ("diagonal", "K_single"):
+        for name in ("diagonal", "K_single", "same"):
             if name in self.__dict__:
                 other.__dict__[name] = self.__dict__[name]
         return other
@@ -133,6 +137,11 @@ class Problem:
         return np.ascontiguousarray(np.diagonal(self.K))
 
     @cached_property
+    def same(self) -> IntArray:
+        """For each row the first whose row of K is equal to it."""
+        return first_similar(self.K) if self.known_same is None else self.known_same
+
+    @cached_property
     def K_single(self) -> tuple[NDArray[np.float32], float]:
         """K in single precision, divided by its largest diagonal entry, and that entry.
 
@@ -146,20 +155,52 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class FoldKernels:
+    """RBF kernels whose gamma differs from fold to fold: exp(-gammas[f] D).
+
+    D are the squared distances of the rows of the problem.  A fold's matrix is kept from when it is
+    first asked for until it is dropped.
+    """
+
+    squares: FloatArray
+    gammas: FloatArray
+    _kept: dict[int, FloatArray] = field(default_factory=dict, repr=False)
+
+    def of(self, fold: int) -> FloatArray:
+        """The kernel matrix of one fold."""
+        if fold not in self._kept:
+            K = np.multiply(self.squares, -self.gammas[fold])
+            self._kept[fold] = np.exp(K, out=K)
+        return self._kept[fold]
+
+    def drop(self, folds: Iterable[int]) -> None:
+        for fold in folds:
+            self._kept.pop(fold, None)
+
+
+@dataclass(frozen=True)
 class Guests:
     """Rows that take no part in the problem, but on which folds are tested all the same.
 
-    K : kernel values between the G guests and the rows of the problem.
-    test : the guests that each fold is tested on, as indices into the first axis of K.
+    K : kernel values between all rows, guests and those of the problem.
+    rows : where the rows of the problem stand in it.
+    test : the guests that each fold is tested on, as rows of K.
+    gammas : where given, K are squared distances, and the kernel of fold f is exp(-gammas[f] K).
     """
 
     K: FloatArray
+    rows: IntArray
     test: tuple[IntArray, ...]
+    gammas: FloatArray | None = None
 
 
 @dataclass(frozen=True)
 class Task:
-    """All that a method is given."""
+    """All that a method is given.
+
+    ``kernels``: where given, folds have kernel matrices of their own, and that of the problem is
+    near them (method "exact" alone, and no leave-one-out).
+    """
 
     problem: Problem
     folds: Folds
@@ -168,6 +209,15 @@ class Task:
     tol: float
     options: Mapping[str, Any] = field(default_factory=dict)
     guests: Guests | None = None
+    kernels: FoldKernels | None = None
+
+    def fold_problem(self, fold: int) -> Problem:
+        """The problem of one fold, but for the rows it leaves out."""
+        if self.kernels is None:
+            return self.problem
+        problem = replace(self.problem, K=self.kernels.of(fold))
+        problem.__dict__["diagonal"] = self.problem.diagonal  # of ones
+        return problem
 
     def part(self, points: IntArray, folds: IntArray) -> Task:
         """The task of some grid points and some folds."""

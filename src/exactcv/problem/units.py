@@ -85,7 +85,7 @@ class Units:
         problem = task.problem
         y = (problem.y - self.origin) / self.scale
         inner = replace(problem, y=y, loss=self._loss(problem.loss, y))
-        for name in ("diagonal", "K_single"):
+        for name in ("diagonal", "K_single", "same"):
             if name in problem.__dict__:
                 inner.__dict__[name] = problem.__dict__[name]
         return replace(task, problem=inner, grid=task.grid.times(1.0 / self.C_scale))

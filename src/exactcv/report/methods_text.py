@@ -75,13 +75,13 @@ def _model(it: Overview) -> str:
     kernel = KERNELS.get(it.kernel, f"the kernel {it.kernel}" if it.kernel else "a kernel")
     several = ", one against one for each pair of classes" if len(it.classes) > 2 else ""
     approx = "" if it.approx is None else f", approximated by features ({it.approx})"
-    loss = it.loss.replace("_", " ")
+    loss = it.loss.replace("epsilon_", "epsilon-").replace("_", " ") + " loss"
     what = MACHINES.get(it.loss, "kernel machine")
     if it.parameter is not None:
         name, values = it.parameter
         loss += f", {name} {values[it.chosen[0]]:.4g}"
     bias = "" if it.fit_intercept else ", without intercept"
-    return f"We used a {what} ({loss} loss{bias}) with {kernel}{approx}{several}."
+    return f"We used a {what} ({loss}{bias}) with {kernel}{approx}{several}."
 
 
 def _choice(it: Overview) -> str:

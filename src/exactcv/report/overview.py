@@ -95,8 +95,10 @@ class LeftOutNumbers:
 
     @property
     def r2(self) -> float:
+        """As in scikit-learn 1 or 0 if the truth does not vary."""
+        left = float((self.residual**2).sum())
         total = float(((self.truth - self.truth.mean()) ** 2).sum())
-        return 1.0 - float((self.residual**2).sum()) / total if total > 0 else float("nan")
+        return 1.0 - left / total if total > 0 else float(left == 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)

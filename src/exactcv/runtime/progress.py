@@ -18,6 +18,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import monotonic
 from typing import Any, Protocol, Self, TextIO
 
+from .time_left import Clock, time_left
+
 __all__ = ["Progress", "Run", "following", "job"]
 
 LOOK_EVERY = 0.1  # seconds
@@ -51,6 +53,7 @@ class Run:
         self._ledgers: list[Filling] = []
         self._ended = 0
         self.parts = 1
+        self.clock = Clock(monotonic())
 
     def expect(self, parts: int) -> None:
         """There will be so many ledgers, or calls of `part_done`."""
@@ -103,6 +106,8 @@ class Progress:
     def __init__(self, runs: int = 1, file: TextIO | None = None):
         self._runs, self._ended = runs, 0
         self._open: list[Run] = []
+        self._most_open = 1
+        self._clocks: list[Clock] = []
         self._lock = threading.Lock()
         self._screen = choose_screen(file)
         self._start = monotonic()
@@ -130,12 +135,15 @@ class Progress:
         run = Run(self)
         with self._lock:
             self._open.append(run)
+            self._clocks.append(run.clock)
+            self._most_open = max(self._most_open, len(self._open))
         try:
             yield run
         finally:
             with self._lock:
                 self._open.remove(run)
                 self._ended += 1
+                run.clock.end(monotonic())
 
     def say(self, stage: str) -> None:
         which = f" ({min(self._ended + 1, self._runs)} of {self._runs})" if self._runs > 1 else ""
@@ -147,12 +155,20 @@ class Progress:
             now = sum(run.fraction() for run in self._open) + self._ended
         return min(now / self._runs, 1.0)
 
+    def left(self) -> float | None:
+        """Seconds left, if that can be told."""
+        with self._lock:
+            now = monotonic()
+            for run in self._open:
+                run.clock.look(run.fraction(), now)
+            return time_left(self._clocks, self._runs, self._most_open)
+
     def _watch(self) -> None:
         while not self._stop.wait(LOOK_EVERY):
             self._draw()
 
     def _draw(self) -> None:
-        _safely(self._screen.draw, self.fraction(), monotonic() - self._start)
+        _safely(self._screen.draw, self.fraction(), monotonic() - self._start, self.left())
 
 
 def _how_it_ended(kind: type[BaseException] | None) -> str:
@@ -194,7 +210,7 @@ class Screen(Protocol):
     """Where progress is shown."""
 
     def say(self, text: str) -> None: ...
-    def draw(self, fraction: float, seconds: float) -> None: ...
+    def draw(self, fraction: float, seconds: float, left: float | None) -> None: ...
     def close(self, text: str) -> None: ...
 
 
@@ -218,18 +234,18 @@ def _in_notebook() -> bool:
     return type(shell).__name__ == "ZMQInteractiveShell" or "google.colab" in sys.modules
 
 
-def left(fraction: float, seconds: float) -> str:
-    """Seconds left, if that can be told.
+def minutes(seconds: float | None) -> str:
+    """A time as minutes and seconds.
 
     Examples
     --------
-    >>> left(0.25, 30.0), left(0.0, 30.0)
+    >>> minutes(90.0), minutes(None)
     ('1:30', '-:--')
     """
-    if fraction <= 0.0:
+    if seconds is None:
         return "-:--"
-    minutes, rest = divmod(round(seconds * (1.0 - fraction) / fraction), 60)
-    return f"{minutes}:{rest:02d}"
+    whole, rest = divmod(round(seconds), 60)
+    return f"{whole}:{rest:02d}"
 
 
 class Lines:
@@ -246,12 +262,12 @@ class Lines:
         self._stage, self._said = "", monotonic()
         self._write(text)
 
-    def draw(self, fraction: float, seconds: float) -> None:
+    def draw(self, fraction: float, seconds: float, left: float | None) -> None:
         since = seconds - self._drawn[1]
         much = fraction >= self._drawn[0] + 0.1 and since >= LINE_EVERY
         if much or since >= LINE_AFTER:
             self._drawn, self._said = (fraction, seconds), monotonic()
-            time = f"{fraction:.0%} after {seconds:.0f} s, {left(fraction, seconds)} left"
+            time = f"{fraction:.0%} after {seconds:.0f} s, {minutes(left)} left"
             self._write(time + self._stage)
             self._stage = ""
 
@@ -272,11 +288,10 @@ class TextBar:
         self._text = text
         self._write(f"exactcv: {text}")
 
-    def draw(self, fraction: float, seconds: float) -> None:
+    def draw(self, fraction: float, seconds: float, left: float | None) -> None:
         bar = "#" * round(BAR_WIDTH * fraction)
         self._write(
-            f"exactcv: {fraction:4.0%} |{bar:<{BAR_WIDTH}}| {left(fraction, seconds)} left, "
-            f"{self._text}"
+            f"exactcv: {fraction:4.0%} |{bar:<{BAR_WIDTH}}| {minutes(left)} left, {self._text}"
         )
 
     def close(self, text: str) -> None:
@@ -330,8 +345,8 @@ class RichBar:
     def say(self, text: str) -> None:
         self._bar.update(self._task, description=text)
 
-    def draw(self, fraction: float, seconds: float) -> None:
-        self._bar.update(self._task, completed=fraction, left=left(fraction, seconds))
+    def draw(self, fraction: float, seconds: float, left: float | None) -> None:
+        self._bar.update(self._task, completed=fraction, left=minutes(left))
 
     def close(self, text: str) -> None:
         self._bar.update(self._task, description=text)
@@ -351,9 +366,9 @@ class NotebookBar:
         self._text = text
         self._handle.update(self._html(text))
 
-    def draw(self, fraction: float, seconds: float) -> None:
+    def draw(self, fraction: float, seconds: float, left: float | None) -> None:
         self._fraction = fraction
-        text = f"{fraction:.0%}, {left(fraction, seconds)} left, {self._text}"
+        text = f"{fraction:.0%}, {minutes(left)} left, {self._text}"
         self._handle.update(self._html(text))
 
     def close(self, text: str) -> None:

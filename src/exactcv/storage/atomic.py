@@ -10,12 +10,12 @@ import contextlib
 import errno
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..exceptions import FileError
 
-__all__ = ["make_folder", "reason", "translated", "write_bytes", "write_text"]
+__all__ = ["make_folder", "reason", "translated", "write_bytes", "write_parts", "write_text"]
 
 TEMPORARY = ".exactcv-"  # how unfinished files begin
 
@@ -31,11 +31,17 @@ def write_bytes(path: Path, data: bytes) -> None:
     >>> path.read_bytes(), len(list(path.parent.iterdir()))
     (b'kept', 1)
     """
+    write_parts(path, [data])
+
+
+def write_parts(path: Path, parts: Iterable[bytes]) -> None:
+    """The same of what comes in parts; if one of them cannot be made, nothing is written."""
     with translated("write", path):
         handle, name = tempfile.mkstemp(prefix=TEMPORARY, dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
+                for part in parts:
+                    file.write(part)
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(name, 0o666 & ~_umask())

@@ -18,7 +18,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from sys import getsizeof
 from typing import IO, Any
@@ -32,7 +32,7 @@ from .atomic import translated
 from .notation import Notation, in_some_notation
 from .table import UNNAMED, Cells, Table, listed
 
-__all__ = ["FORMATS", "QID", "digest", "read_table", "refuse_twins"]
+__all__ = ["FORMATS", "QID", "digest", "pieces", "read_table", "refuse_twins"]
 
 FORMATS = ("csv", "parquet", "svmlight")
 SUFFIXES = {
@@ -47,6 +47,7 @@ STRANGERS = {
     b"\x28\xb5\x2f\xfd": "packed with zstd; unpack it, or use gzip",
     b"7z\xbc\xaf": "a 7z archive; unpack it",
 }
+TEXT_BYTES = 60  # of a short text and its place in a column
 BLOCK = 256  # rows between two looks at how much memory they take
 QID = "qid"  # the column of query numbers that svmlight files may have
 DELIMITERS = ",;\t|"
@@ -91,8 +92,39 @@ def read_table(
     memory_limit : int or str, optional
         What the table may take, as "2GB"; by default what the system has available.
     """
+    (table,) = pieces(
+        path,
+        rows=None,
+        format=format,
+        delimiter=delimiter,
+        header=header,
+        encoding=encoding,
+        decimal=decimal,
+        thousands=thousands,
+        memory_limit=memory_limit,
+    )
+    return table
+
+
+def pieces(
+    path: Path,
+    *,
+    rows: int | None,
+    format: str | None = None,  # noqa: A002
+    delimiter: str | None = None,
+    header: bool | None = None,
+    encoding: str = "utf-8",
+    decimal: str = ".",
+    thousands: str | None = None,
+    memory_limit: int | float | str | None = None,
+) -> Iterator[Table]:
+    """The file as tables of so many rows each, one after another; in one piece if None.
+
+    The other parameters are those of `read_table`; the limit holds for each piece.  svmlight files
+    come in one piece.
+    """
     source = path.name
-    notation, budget = Notation(decimal, thousands), Budget(memory_limit)
+    notation = Notation(decimal, thousands)
     with translated("read", path):
         if path.is_dir():
             raise FileError(f"cannot read {str(path)!r}: it is a folder")
@@ -100,16 +132,19 @@ def read_table(
     with data:
         try:
             chosen = format or _format(path, data)
+            tables: Iterator[Table]
             if chosen == "parquet":
-                table = _read_parquet(data, source, budget)
+                tables = _read_parquet(data, source, memory_limit, rows)
             elif chosen == "svmlight":
-                table = _read_svmlight(data, source, budget)
+                tables = iter([_read_svmlight(data, source, Budget(memory_limit))])
             else:
-                with _as_text(data, source, encoding) as text:
-                    table = _table(
-                        _rows(text, source, delimiter, encoding, decimal), source, header, budget
-                    )
-            return replace(table, notation=notation)
+                text = _as_text(data, source, encoding)
+                lines = _rows(text, source, delimiter, encoding, decimal)
+                tables = _tables(lines, source, header, memory_limit, rows)
+            start = 0
+            for table in tables:
+                yield replace(table, notation=notation, start=start)
+                start += table.n_rows
         except _DAMAGE as error:
             raise FileError(f"{source}: the compressed data are damaged: {error}") from error
         except OSError as error:
@@ -162,9 +197,13 @@ def _as_text(data: IO[bytes], source: str, encoding: str) -> io.TextIOWrapper:
         raise InputError(f"the encoding {encoding!r} is not known") from None
 
 
-def _table(
-    rows: Iterator[tuple[int, list[str]]], source: str, header: bool | None, budget: Budget
-) -> Table:
+def _tables(
+    rows: Iterator[tuple[int, list[str]]],
+    source: str,
+    header: bool | None,
+    memory_limit: int | float | str | None,
+    most: int | None,
+) -> Iterator[Table]:
     try:
         _, first = next(rows)
     except StopIteration:
@@ -178,9 +217,21 @@ def _table(
             )
     width = len(first)
     names = _names(first, source) if header else [str(k + 1) for k in range(width)]
+    rest = rows if header else chain([(1, first)], rows)
+    found = False
+    while columns := _columns(islice(rest, most), width, source, Budget(memory_limit)):
+        found = True
+        yield Table(source, len(columns[0]), dict(zip(names, columns, strict=True)))
+    if not found:
+        raise InputError(f"{source} has names of columns but no rows")
+
+
+def _columns(
+    rows: Iterator[tuple[int, list[str]]], width: int, source: str, budget: Budget
+) -> list[list[str]]:
+    """The cells of the rows, column by column; an empty list if there are no rows."""
     columns: list[list[str]] = [[] for _ in range(width)]
-    kept = [] if header else [(1, first)]
-    for count, (line, row) in enumerate(chain(kept, rows), start=1):
+    for count, (line, row) in enumerate(rows, start=1):
         if count % BLOCK == 0:
             budget.take(BLOCK * _bytes_of(row), f"the first {count} rows of {source}")
         if len(row) != width:
@@ -189,9 +240,7 @@ def _table(
             )
         for column, cell in zip(columns, row, strict=True):
             column.append(cell)
-    if not columns[0]:
-        raise InputError(f"{source} has names of columns but no rows")
-    return Table(source, len(columns[0]), dict(zip(names, columns, strict=True)))
+    return columns if columns[0] else []
 
 
 def _bytes_of(row: list[str]) -> int:
@@ -255,7 +304,9 @@ def refuse_twins(names: list[str], source: str) -> None:
 # ---- Parquet -------------------------------------------------------------------------------------
 
 
-def _read_parquet(data: IO[bytes], source: str, budget: Budget) -> Table:
+def _read_parquet(
+    data: IO[bytes], source: str, memory_limit: int | float | str | None, most: int | None
+) -> Iterator[Table]:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -264,19 +315,35 @@ def _read_parquet(data: IO[bytes], source: str, budget: Budget) -> Table:
             'Parquet files need pyarrow: pip install "exactcv[parquet]"'
         ) from missing
     try:
-        file = pyarrow.parquet.ParquetFile(data)
-        budget.take(2 * _parquet_bytes(file.metadata), source)  # as Arrow has it, and as we do
-        found = file.read()
+        # What is read ahead would be the whole file.
+        file = pyarrow.parquet.ParquetFile(data, pre_buffer=most is None)
+        _check_parquet(file, source)
+        if most is None:
+            # As Arrow has it, and as we do.
+            Budget(memory_limit).take(2 * _parquet_bytes(file), source)
+            yield _arrow_table(file.read(), source)
+            return
+        for batch in file.iter_batches(batch_size=most):
+            if batch.num_rows:
+                yield _arrow_table(pyarrow.Table.from_batches([batch]), source)
     except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError) as error:
+        if isinstance(error, (FileError, MissingExtraError)):
+            raise
         raise FileError(f"{source} is not a Parquet file that can be read: {error}") from error
-    names = [str(name) for name in found.column_names]
+
+
+def _check_parquet(file: Any, source: str) -> None:
+    names = [str(name) for name in file.schema_arrow.names]
     refuse_twins(names, source)
-    index = tuple(index_columns(found.schema))
-    if len(names) == len(index) or not found.num_rows:
+    index = index_columns(file.schema_arrow)
+    if len(names) == len(index) or not file.metadata.num_rows:
         raise InputError(f"{source} has no {'columns' if len(names) == len(index) else 'rows'}")
+
+
+def _arrow_table(found: Any, source: str) -> Table:
     columns: dict[str, Cells] = {}
     unusable = {}
-    for name, column in zip(names, found.columns, strict=True):
+    for name, column in zip(map(str, found.column_names), found.columns, strict=True):
         cells = _arrow_cells(column)
         columns[name] = [] if cells is None else cells
         if cells is None:  # dropped, or the index of a frame, it is in nobody's way
@@ -284,13 +351,19 @@ def _read_parquet(data: IO[bytes], source: str, budget: Budget) -> Table:
                 f"column {name!r} has type {column.type}, which is neither numbers nor text; "
                 f"--drop {name!r}, or put numbers in its place"
             )
+    index = tuple(index_columns(found.schema))
     return Table(source, found.num_rows, columns, index=index, unusable=unusable)
 
 
-def _parquet_bytes(metadata: Any) -> int:
-    """At least this much: what is packed takes the space it had, a number eight bytes."""
+def _parquet_bytes(file: Any) -> int:
+    """At least this much: a number eight bytes, text what it has as Python's, packed or not."""
+    from pyarrow import types
+
+    metadata = file.metadata
     groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
-    plain = 8 * metadata.num_rows * metadata.num_columns
+    kinds = [field.type for field in file.schema_arrow]
+    numbers = sum(types.is_floating(kind) or types.is_integer(kind) for kind in kinds)
+    plain = metadata.num_rows * (8 * numbers + TEXT_BYTES * (len(kinds) - numbers))
     return max(plain, sum(group.total_byte_size for group in groups))
 
 

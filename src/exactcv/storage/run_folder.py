@@ -258,7 +258,7 @@ class PartFiles:
 _PLAIN = ("gamma", "error", "se", "n_errors", "labels", "score", "at_bound", "stats", "decision")
 _KERNEL = ("name", "gamma", "degree", "coef0")
 _FIT = ("first", "second", "rows", "coef", "intercept")
-_CERTIFICATE = ("kkt", "gap", "exact", "tol", "convex", "not_converged")
+_CERTIFICATE = ("kkt", "gap", "exact", "tol", "convex", "not_converged", "unproved")
 
 
 def _curve_tree(curve: Curve) -> dict[str, Any]:

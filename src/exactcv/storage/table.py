@@ -53,6 +53,8 @@ class Table:
     unusable : dict
         Columns that are there, without cells, and why they have none: they may be dropped, but
         whoever asks for their cells gets this as an error.
+    start : int
+        Of a piece of a table: how many rows come before it.
     """
 
     source: str
@@ -62,6 +64,7 @@ class Table:
     index: tuple[str, ...] = ()
     notation: Notation = PLAIN
     unusable: dict[str, str] = field(default_factory=dict)
+    start: int = 0
     _known: dict[str, FloatArray | None] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -82,6 +85,10 @@ class Table:
         close = [name for name in names if name.strip().lower() == column.strip().lower()]
         hint = f"; did you mean {close[0]!r}?" if close else f"; it has {listed(names)}"
         raise InputError(f"{self.source} has no column {column!r}{hint}")
+
+    def number_of(self, row: int) -> int:
+        """What to call a row: its number in the file, from 1."""
+        return self.start + int(row) + 1
 
     def _cells(self, name: str) -> Cells:
         if name in self.unusable:
@@ -133,15 +140,16 @@ class Table:
                 raise InputError(self._not_a_number(name, int(bad[0]), str(cells[bad[0]])))
         infinite = np.flatnonzero(np.isinf(values))
         if len(infinite):
-            raise InputError(f"{self.source}: column {name!r} is infinite in row {infinite[0] + 1}")
+            row = self.number_of(infinite[0])
+            raise InputError(f"{self.source}: column {name!r} is infinite in row {row}")
         return values
 
     def _not_a_number(self, name: str, row: int, cell: str) -> str:
         seen = {text for text in self.texts(name) if text is not None}
         others = fitting(seen) or fitting([cell])
         return (
-            f"{self.source}: column {name!r} has {cell[:40]!r} in row {row + 1}, which is no number"
-            + (f"; {_remedy(others, cell)}" if others else "")
+            f"{self.source}: column {name!r} has {cell[:40]!r} in row {self.number_of(row)}, which "
+            "is no number" + (f"; {_remedy(others, cell)}" if others else "")
         )
 
     def misread(self, name: str) -> str:
@@ -149,7 +157,7 @@ class Table:
         row, cell = self.first_odd(name)
         others = fitting({text for text in self.texts(name) if text is not None})
         return (
-            f"{self.source}: column {name!r} has {cell[:40]!r} in row {row + 1}; "
+            f"{self.source}: column {name!r} has {cell[:40]!r} in row {self.number_of(row)}; "
             f"{_remedy(others, cell)}. If it is text, --categorical {name!r}"
         )
 

@@ -332,17 +332,24 @@ def walk(
     most: FloatArray,
 ) -> None:
     """Twin of ``_bounds.walk``."""
+    m = knots.shape[1]
+    at_knot, segment = state % 2 == 1, state // 2
     for sign, mine in ((1, taken > 0), (-1, taken < 0)):
-        at_knot, segment = state % 2 == 1, state // 2
-        knot = np.where(at_knot | (sign < 0), segment, segment - 1)
-        rows = np.flatnonzero((state >= 0) & (knot >= 0) & (knot < knots.shape[1]))
-        distance = np.maximum(sign * (u[rows] - knots[rows, knot[rows]]), 0.0)
-        distance = np.where(at_knot[rows], 0.0, distance)
-        room = np.zeros(len(coef))
-        room[rows] = sign * (levels[rows, knot[rows] + (sign < 0)] - coef[rows])
-        target = np.abs(taken[mine]) + np.where(at_knot[who[mine]], room[who[mine]], 0.0)
+        first = np.where(at_knot | (sign < 0), segment, segment - 1)
+        distance, room = [], []
+        for i in np.flatnonzero(state >= 0):
+            has = coef[i]
+            for knot in range(first[i], -1, -1) if sign > 0 else range(first[i], m):
+                here = state[i] == 2 * knot + 1
+                distance.append(0.0 if here else max(sign * (u[i] - knots[i, knot]), 0.0))
+                room.append(sign * (levels[i, knot + (sign < 0)] - has))
+                has = levels[i, knot + (sign < 0)]
         order = np.argsort(distance, kind="stable")
-        so_far = np.cumsum(room[rows[order]])
-        distance = np.append(distance[order], np.inf)
-        least[mine] = distance[np.searchsorted(so_far, target - margin, side="left")]
-        most[mine] = distance[np.searchsorted(so_far, target + margin, side="right")]
+        so_far = np.cumsum(np.array(room)[order])
+        stops = np.append(np.array(distance)[order], np.inf)
+        own, size = who[mine], np.abs(taken[mine])
+        total = sign * (levels[own, 0 if sign > 0 else m] - coef[own])
+        ahead = sign * (levels[own, np.minimum(segment[own] + (sign < 0), m)] - coef[own])
+        target = size + np.where(at_knot[own], ahead, 0.0)
+        least[mine] = stops[np.searchsorted(so_far, target - margin, side="left")]
+        most[mine] = stops[np.searchsorted(so_far, size + total + margin, side="right")]

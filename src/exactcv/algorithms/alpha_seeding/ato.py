@@ -102,8 +102,6 @@ class _Ramp:
         )
         self.is_free: BoolArray = np.zeros(len(rows), dtype=bool)
         self.is_free[self.free.rows] = True
-        # Free as well, but dependent on those that are taken in: they wait until one of these goes.
-        self.waiting = {int(row) for row in free[~self.is_free[free]]}
 
     def step(self) -> bool:
         """One step; False when R is empty or nothing can follow."""
@@ -138,7 +136,7 @@ class _Ramp:
             margin = -self.v / slope
         # A row that moves towards the margin reaches it; one on it already stays for now.
         margin = np.where(~self.is_free & (margin > 0) & np.isfinite(margin), margin, np.inf)
-        margin[list(self.waiting)] = np.inf
+        margin[list(self.free.waiting)] = np.inf
         eta = float(min(1.0, room.min(initial=np.inf), margin.min(initial=np.inf)))
         near = eta * (1 + 1e-12)
         return eta, np.flatnonzero(margin <= near), mine[room <= near]
@@ -146,7 +144,7 @@ class _Ramp:
     def _slide(self, total: float) -> bool:
         """Move the intercept to where a row can make up for ``total``; False if there is none."""
         to_go = -self.v * np.sign(total)
-        to_go[list(self.waiting)] = 0.0
+        to_go[list(self.free.waiting)] = 0.0
         if not (to_go > 0).any():
             return False
         rise = float(to_go[to_go > 0].min())
@@ -157,21 +155,28 @@ class _Ramp:
 
     def _rearrange(self, meets: IntArray, leaves: IntArray) -> None:
         """The sets I_m, I_u, I_l after a step."""
-        for row in leaves:
-            self.free.remove(int(row))
-        self.is_free[leaves] = False
+        for row in map(int, leaves):
+            self.free.remove(row)
+            self.is_free[row] = False
+            for heir in self.free.heirs(row):
+                parts = self.free.waiting[heir]
+                if self._join(heir):
+                    self.free.inherit(row, heir, parts)
+                    break
         self.v[meets] = 0.0
-        self.waiting.update(map(int, meets))
-        for row in sorted(self.waiting) if len(leaves) else meets:
-            column = self.change.block(self.rows, self.rows[row : row + 1])[:, 0]
-            self._stop_pushing(int(row), column)
-            if self.free.add(int(row), column):
-                self.is_free[row] = True
-                self.waiting.discard(int(row))
+        for row in map(int, meets):
+            self._join(row)
         if self.left == 1.0:  # a row of T that has no alpha yet may have become right
-            for row in np.flatnonzero(self.pending & self._right()):
+            for row in map(int, np.flatnonzero(self.pending & self._right())):
                 column = self.change.block(self.rows, self.rows[row : row + 1])[:, 0]
-                self._stop_pushing(int(row), column)
+                self._stop_pushing(row, column)
+
+    def _join(self, row: int) -> bool:
+        """A row on the margin becomes free, if it does not depend on those that are."""
+        column = self.change.block(self.rows, self.rows[row : row + 1])[:, 0]
+        self._stop_pushing(row, column)
+        self.is_free[row] = self.free.add(row, column)
+        return bool(self.is_free[row])
 
     def _stop_pushing(self, row: int, column: FloatArray) -> None:
         if self.pending[row]:

@@ -10,7 +10,10 @@ operations instead of |M|^3 / 3.  Each solution is refined once, and where that 
 have worn the inverse out it is made anew.
 
 A row that depends on those of M (a copy of one of them) is not taken in: while they stay on the
-margin so does it, whether its alpha moves or not.
+margin so does it, whether its alpha moves or not.  It waits, and known is of which rows of M it is
+made, column_w = sum_k x_k column_k.  When row k goes, one that has the largest |x_k| may take its
+place; the others that are made of k are then made of that one instead, without a look at the
+matrix (data with many copies of a row would have no end of looking).
 """
 
 from __future__ import annotations
@@ -60,6 +63,12 @@ class FreeRows:
         self._columns[:m] = columns[:, kept].T
         self._system[:m, :m] = G[np.ix_(kept, kept)]
         self._invert()
+        # Rows not taken in: which free rows each is made of, and how much of each.
+        self.waiting: dict[int, dict[int, float]] = {}
+        others = np.setdiff1d(np.arange(len(which)), kept)
+        made_of = self._inverse[:m, :m] @ G[np.ix_(kept, others)]
+        for row, x in zip(which[others], made_of.T, strict=True):
+            self._wait(int(row), x)
 
     @property
     def rows(self) -> IntArray:
@@ -99,7 +108,9 @@ class FreeRows:
         own = float(column[row]) + self._constant
         pivot = own - float(g @ x)
         if not pivot > DEPENDENT * self._top:
+            self._wait(row, x)
             return False
+        self.waiting.pop(row, None)
         _add_outer(P, x, 1.0 / pivot)
         self._inverse[m, :m] = self._inverse[:m, m] = -x / pivot
         self._inverse[m, m] = 1.0 / pivot
@@ -121,6 +132,25 @@ class FreeRows:
             matrix[:, k] = matrix[:, last]
         self._rows[k], self._columns[k] = self._rows[last], self._columns[last]
         self.size = last
+
+    def heirs(self, gone: int) -> list[int]:
+        """The rows that wait and are made of this one, those that have the most of it first."""
+        share = {row: abs(parts[gone]) for row, parts in self.waiting.items() if gone in parts}
+        return sorted(share, key=lambda row: (-share[row], row))
+
+    def inherit(self, gone: int, heir: int, parts: dict[int, float]) -> None:
+        """``heir``, which was made of ``parts``, has taken the place of ``gone`` in all others."""
+        rest = {row: -x / parts[gone] for row, x in parts.items() if row != gone}
+        for made_of in self.waiting.values():
+            if gone in made_of:
+                share = made_of.pop(gone)
+                made_of[heir] = share / parts[gone]
+                for row, x in rest.items():
+                    made_of[row] = made_of.get(row, 0.0) + share * x
+
+    def _wait(self, row: int, x: FloatArray) -> None:
+        some = np.abs(x) > DEPENDENT
+        self.waiting[row] = dict(zip(self.rows[some].tolist(), x[some].tolist(), strict=True))
 
     def _invert(self) -> None:
         if not self.size:

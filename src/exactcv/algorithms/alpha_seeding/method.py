@@ -13,6 +13,7 @@ where it ends.
 - ``max_iter``: SMO iterations for one problem; what hits the limit is not converged.
 - ``max_steps`` (``ato``; default None, no limit): steps of one seed.
 - ``delta_f`` (``mir``; "zero" or "printed"): the right-hand side of its least squares.
+- ``match`` (``sir``; "nearest" or "printed"): who may be given a row's alpha.
 
 With ``tol`` of 1e-5 or more SMO runs plain and stops where LIBSVM would (violation at most tol):
 the papers' setting, in which iteration counts compare with theirs.  The certificate judges the
@@ -36,6 +37,7 @@ from ..base import FoldKind, Support
 from ..options import Option, choice, flag, read_options, whole
 from .chain import FROM_FULL, Chain, Counts, Placed
 from .mir import DELTA_F
+from .sir import MATCH
 
 __all__ = ["ATO", "AVG", "MIR", "SIR", "TOP", "AlphaSeeding"]
 
@@ -56,6 +58,9 @@ OWN_OPTIONS = {
     ),
     "mir": (
         Option("delta_f", "zero", "right-hand side of (18): ours or printed", choice(*DELTA_F)),
+    ),
+    "sir": (
+        Option("match", "nearest", "who is given an alpha: ours or Algorithm 3", choice(*MATCH)),
     ),
 }
 

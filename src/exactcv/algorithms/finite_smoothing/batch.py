@@ -31,6 +31,9 @@ __all__ = ["Batch", "SharedInverse", "best_intercepts"]
 
 Mask = NDArray[np.bool_]
 
+# Negative eigenvalues up to this share of the largest are rounding.
+LIFTED = 1e-8
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -112,12 +115,13 @@ class SharedInverse:
     pull: FloatArray  # rho W^{-1} (A - a a' / (1' a)), a = A 1
     drift: FloatArray  # rho W^{-1} a / (1' a)
     rho: float
+    apt: bool = True  # False where negative eigenvalues, more than rounding, had to be lifted
 
     @classmethod
     def of(
         cls, K: FloatArray, weight: FloatArray, rho: float, fit_intercept: bool
     ) -> SharedInverse:
-        A = _inverse(K, rho / weight)
+        A, apt = _inverse(K, rho / weight)
         drift = np.zeros(len(weight))
         if fit_intercept:
             a = A.sum(axis=1)
@@ -126,7 +130,7 @@ class SharedInverse:
             drift = a / total
         scale = rho / weight
         A *= scale[:, None]
-        return cls(A, scale * drift, rho)
+        return cls(A, scale * drift, rho, apt)
 
     def step(self, batch: Batch, v: FloatArray) -> FloatArray:
         """New decision values."""
@@ -140,16 +144,20 @@ class SharedInverse:
         return np.asarray((v - new) * (batch.weight / self.rho)[:, None])
 
 
-def _inverse(K: FloatArray, ridge: FloatArray) -> FloatArray:
-    """(K + diag(ridge))^{-1} by Cholesky; negative eigenvalues (rounding) are lifted to zero."""
+def _inverse(K: FloatArray, ridge: FloatArray) -> tuple[FloatArray, bool]:
+    """(K + diag(ridge))^{-1} by Cholesky; negative eigenvalues are lifted to zero.
+
+    The second is False if these are more than rounding.
+    """
     A = K + np.diag(ridge)
     factor, info = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
     if info == 0:
         inverse, info = lapack.dpotri(factor, lower=1, overwrite_c=1)
     if info == 0:
         lower = np.tril(inverse, -1)
-        return np.ascontiguousarray(lower + lower.T + np.diag(np.diag(inverse)))
+        return np.ascontiguousarray(lower + lower.T + np.diag(np.diag(inverse))), True
     root = np.sqrt(ridge)
     values, vectors = np.linalg.eigh(K / np.outer(root, root))
     scaled = vectors / root[:, None]
-    return np.asarray((scaled / (1.0 + np.maximum(values, 0.0))) @ scaled.T)
+    apt = bool(values[0] >= -LIFTED * np.abs(values).max())
+    return np.asarray((scaled / (1.0 + np.maximum(values, 0.0))) @ scaled.T), apt

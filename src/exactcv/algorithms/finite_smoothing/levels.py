@@ -38,6 +38,7 @@ BURST = 10
 ATTEMPTS = 6
 # A smoothed problem is solved when a step moves no decision value by more than this times delta.
 CONVERGED = 1e-3
+EPSILON = float(np.finfo(float).eps)
 
 
 @dataclass
@@ -106,13 +107,17 @@ def solve_hinge_columns(
     for level in range(levels):
         out.delta = delta / SHRINK**level
         inverse = inverses.at(out.delta)
+        if not inverse.apt:  # nor would any smaller delta be: these steps are for convex problems
+            break
         start = perf_counter()
         part = batch.take(todo)
         # Steps move b by 2 delta at most, so each problem starts from the best one.
         U = U + best_intercepts(part, U)
         descent = Descent(part, inverse, partial(hinge_pull, inverse.rho), U)
         todo = _one_level(descent, todo, out, cancel)
-        U = descent.U
+        # What rounding hides no smaller delta will show.
+        seen = EPSILON * np.abs(descent.U).max(axis=0, initial=0.0) < out.delta
+        todo, U = todo[seen], descent.U[:, seen]
         out.effort.levels += 1
         out.effort.iterating += perf_counter() - start
         if not len(todo):

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Lock
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -21,12 +22,13 @@ from sklearn.utils import check_array
 from ...exceptions import NotExactWarning
 from ...problem.checks import check_n_threads
 from ...problem.folds import Folds
-from ...problem.kernels import Kernel, is_psd, kernel_matrix
+from ...problem.kernels import Kernel, is_psd
 from ...runtime.memory import check_memory
 from ...runtime.progress import Progress, job
 from ...runtime.threads import Workers
 from ...runtime.user_line import user_level
 from ...types import FloatArray, IntArray
+from .matrices import KEPT, Matrices
 from .models import Candidate, Foreign, Setting, row_weights
 from .plan import FitParams, Group, make_plan, read_fit_params, warn_of_reasons
 from .scores import Answer
@@ -49,6 +51,7 @@ NOT_CONVEX = (
 IN_COMPANY = "the callable kernel of two rows depends on the other rows it is given"
 
 Unit = Callable[[Workers], None]
+Where = tuple[IntArray, IntArray]
 
 
 class Receiver(Protocol):
@@ -77,6 +80,11 @@ class Evaluation:
     foreign: list[tuple[Setting, int, str]] = field(default_factory=list)  # and why
     reasons: list[str] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self._plain: Matrices | None = None
+        self._several = False
+        self._lock = Lock()
+
     def run(
         self,
         candidates: Sequence[Candidate | Foreign],
@@ -90,7 +98,11 @@ class Evaluation:
         self.foreign = [(setting, split, "") for setting in plan.foreign for split in splits]
         units: list[Unit] = [partial(self._shared, group) for group in plan.shared]
         for groups in plan.by_fold:
-            units += [partial(self._by_fold, groups, split) for split in splits]
+            alike = [group for group in groups if self._by_gamma_alone(group)]
+            units += [partial(self._with_own_gammas, group) for group in alike]
+            rest = [group for group in groups if group not in alike]
+            units += [partial(self._by_fold, rest, split) for split in splits if rest]
+        self._several = len(units) > 1
         n_runs = len(units) + len(self.foreign)
         n_threads = check_n_threads(n_jobs)
         with job(show_progress, n_runs) as progress, Workers(n_threads) as workers:
@@ -118,43 +130,97 @@ class Evaluation:
         data, params = self.data, self._params(group)
         workers.watch.say(_in_words(group, data.n_splits))
         try:
-            X = self._features(group.first)
-            kernel = group.kernel.on(X)
-            check_memory(len(X))
-            K = kernel_matrix(X, kernel, workers)[0]
+            matrices = self._matrices(group.first)
+            kernel = group.kernel.on(matrices.X)
+            check_memory(data.n)
+            K = matrices.matrix(kernel, workers)
             weight = self._weights(group.first, params, np.arange(data.n))
             numbers = data.numbers if group.first.numeric else None
         except Exception as error:
             self._give_up(group, range(data.n_splits), str(error))
             return
-        obstacle = _obstacle(K, kernel, X)
+        obstacle = _obstacle(K, kernel, matrices.rows)
         if obstacle is not None:
             self._give_up(group, range(data.n_splits), obstacle)
             return
+        order, place = matrices.order, matrices.place
         regular = [f for f in range(data.n_splits) if self._regular(f, weight, numbers is None)]
         if regular and numbers is not None:
-            shared = K, numbers, weight, self._folds(regular), group.Cs
+            shared = K, numbers[order], weight[order], self._folds(regular).moved(place), group.Cs
             found = left_out_numbers(*shared, float(group.first.svc.epsilon), workers)
             self._hand_over(group, regular, found, np.zeros(0, dtype=np.intp), start)
         elif regular:
             found = left_out_values(
                 K,
-                data.codes,
-                weight,
-                self._folds(regular),
+                data.codes[order],
+                weight[order],
+                self._folds(regular).moved(place),
                 group.Cs,
                 self._labels_only(group),
                 workers,
             )
             self._hand_over(group, regular, found, np.arange(len(data.classes)), start)
         for split in sorted(set(range(data.n_splits)) - set(regular)):
-            self._one_fold(group, split, K, weight[data.train[split]], perf_counter(), workers)
+            where = place[data.train[split]], place[data.rows(split)]
+            weights = weight[data.train[split]]
+            self._one_fold(group, split, K, weights, where, perf_counter(), workers)
 
-    def _features(self, candidate: Candidate) -> FloatArray:
-        if not candidate.before:
-            return _dense(self.data.X)
-        steps = _Steps(candidate, {})  # they learn nothing
-        return _dense(steps.fit_transform(copy_of_rows(self.data.X), self.data.y))
+    # ---- one gamma a fold ----------------------------------------------------------------------
+
+    def _by_gamma_alone(self, group: Group) -> bool:
+        """Is gamma all that differs from fold to fold, of an RBF kernel of small data?"""
+        first, data, splits = group.first, self.data, range(self.data.n_splits)
+        if first.before or first.numeric or group.kernel.name != "rbf" or data.n > KEPT:
+            return False
+        if first.svc.class_weight == "balanced":
+            return False
+        try:
+            weight = self._weights(first, self._params(group), np.arange(data.n))
+        except Exception:
+            return False  # what is wrong with it is said elsewhere
+        regular = all(self._regular(split, weight, True) for split in splits)
+        return regular and not self._folds(splits).leave_one_out
+
+    def _with_own_gammas(self, group: Group, workers: Workers) -> None:
+        start, data, splits = perf_counter(), self.data, range(self.data.n_splits)
+        workers.watch.say(_in_words(group, data.n_splits))
+        try:
+            matrices = self._matrices(group.first)
+            check_memory(2 * data.n)
+            kernels = [group.kernel.on(matrices.X[train]) for train in data.train]
+            kernels.append(group.kernel.on(matrices.X))
+            squares = matrices.distances().squares
+            weight = self._weights(group.first, self._params(group), np.arange(data.n))
+        except Exception as error:
+            self._give_up(group, splits, str(error))
+            return
+        order, folds = matrices.order, self._folds(splits).moved(matrices.place)
+        found = left_out_values(
+            squares,
+            data.codes[order],
+            weight[order],
+            folds,
+            group.Cs,
+            self._labels_only(group),
+            workers,
+            gammas=np.array([float(kernel.gamma) for kernel in kernels]),
+        )
+        self._hand_over(group, splits, found, np.arange(len(data.classes)), start)
+
+    def _matrices(self, candidate: Candidate) -> Matrices:
+        """Of the data as they are, the same whoever asks; or after steps that learn nothing."""
+        if candidate.before:
+            steps = _Steps(candidate, {})
+            X = _dense(steps.fit_transform(copy_of_rows(self.data.X), self.data.y))
+            return self._matrices_of(X, candidate, shared=False)
+        with self._lock:
+            if self._plain is None:
+                self._plain = self._matrices_of(_dense(self.data.X), candidate, self._several)
+        return self._plain
+
+    def _matrices_of(self, X: FloatArray, candidate: Candidate, shared: bool) -> Matrices:
+        given = candidate.pairwise or callable(candidate.kernel.name)
+        return Matrices.of(X, self.data.codes, not (given or candidate.numeric), shared)
 
     def _regular(self, split: int, weight: FloatArray, classes: bool) -> bool:
         """Does the training set have all classes (two at least), and no row twice?"""
@@ -183,11 +249,8 @@ class Evaluation:
         workers.watch.expect(len(groups))
         workers.watch.say(f"fold {split + 1}, {sum(len(g.candidates) for g in groups)} candidates")
         try:
-            if first.before:
-                X, rows = self._transformed(first, params, split), np.arange(len(train))
-            else:
-                X, rows = _dense(data.X), train
-            check_memory(len(X))
+            matrices, where = self._matrices_of_split(first, params, split)
+            check_memory(len(matrices.X))
         except Exception as error:
             for group in groups:
                 self._give_up(group, [split], str(error))
@@ -195,18 +258,30 @@ class Evaluation:
         for group in groups:
             start = perf_counter()
             try:
-                kernel = group.kernel.on(X[rows])
-                K = kernel_matrix(X, kernel, workers)[0]
+                kernel = group.kernel.on(matrices.X[matrices.order[where[0]]])
+                K = matrices.matrix(kernel, workers)
                 weight = self._weights(group.first, params, train)
             except Exception as error:
                 self._give_up(group, [split], str(error))
                 continue
-            obstacle = _obstacle(K, kernel, X)
+            obstacle = _obstacle(K, kernel, matrices.rows)
             if obstacle is None:
-                self._one_fold(group, split, K, weight, start, workers, bool(first.before))
+                self._one_fold(group, split, K, weight, where, start, workers)
             else:
                 self._give_up(group, [split], obstacle)
             workers.watch.part_done()
+
+    def _matrices_of_split(
+        self, candidate: Candidate, params: FitParams, split: int
+    ) -> tuple[Matrices, Where]:
+        """And where training and test rows stand in the matrices."""
+        data, train = self.data, self.data.train[split]
+        if not candidate.before:
+            matrices = self._matrices(candidate)
+            return matrices, (matrices.place[train], matrices.place[data.rows(split)])
+        X, n_train = self._transformed(candidate, params, split), len(train)
+        everyone = np.arange(len(X), dtype=np.intp)
+        return Matrices(X, everyone, everyone), (everyone[:n_train], everyone[n_train:])
 
     def _transformed(self, candidate: Candidate, params: FitParams, split: int) -> FloatArray:
         """Rows [training as fitted, test, (training as transformed later)]."""
@@ -227,32 +302,31 @@ class Evaluation:
         split: int,
         K: FloatArray,
         weight: FloatArray,
+        where: Where,
         start: float,
         workers: Workers,
-        stacked: bool = False,
     ) -> None:
         """The path of one training set.
 
-        K covers all rows of the data, or, if ``stacked``, the rows of `_transformed`; ``weight``
-        belongs to the training rows.
+        ``where`` says at which rows of K training and test rows stand; ``weight`` belongs to the
+        training rows.
         """
         data, train = self.data, self.data.train[split]
         if group.first.numeric:
-            self._one_fold_of_numbers(group, split, K, weight, start, workers, stacked)
+            self._one_fold_of_numbers(group, split, K, weight, where, start, workers)
             return
         present = np.unique(data.codes[train])
         used = np.unique(data.codes[train[weight > 0]])
         if len(used) < 2 or len(used) < len(present):
             self._give_up(group, [split], "a class has no weight in a training set")
             return
-        rows = np.arange(len(train)) if stacked else train
+        rows, test = where
         codes = np.searchsorted(present, data.codes[train])
         full_codes, full_weight = np.full(len(K), -1, dtype=np.intp), np.zeros(len(K))
         full_codes[rows] = codes
         np.add.at(full_weight, rows, weight)
-        found = trained_values(K, full_codes, full_weight, group.Cs, workers)
-        where = np.arange(len(train), len(K)) if stacked else data.rows(split)
-        self._hand_over(group, [split], found.at(where), present, start)
+        found = trained_values(K, full_codes, full_weight, group.Cs, test, workers)
+        self._hand_over(group, [split], found, present, start)
 
     def _one_fold_of_numbers(
         self,
@@ -260,23 +334,22 @@ class Evaluation:
         split: int,
         K: FloatArray,
         weight: FloatArray,
+        where: Where,
         start: float,
         workers: Workers,
-        stacked: bool,
     ) -> None:
         """The same where y are numbers."""
         data, train = self.data, self.data.train[split]
         if not (weight > 0).any():
             self._give_up(group, [split], "a training set has no weight")
             return
-        rows = np.arange(len(train)) if stacked else train
+        rows, test = where
         numbers, full_weight = np.zeros(len(K)), np.zeros(len(K))
         numbers[rows] = data.numbers[train]
         np.add.at(full_weight, rows, weight)
         epsilon = float(group.first.svc.epsilon)
-        found = trained_numbers(K, numbers, full_weight, group.Cs, epsilon, workers)
-        where = np.arange(len(train), len(K)) if stacked else data.rows(split)
-        self._hand_over(group, [split], found.at(where), np.zeros(0, dtype=np.intp), start)
+        found = trained_numbers(K, numbers, full_weight, group.Cs, epsilon, test, workers)
+        self._hand_over(group, [split], found, np.zeros(0, dtype=np.intp), start)
 
     # ---- small change --------------------------------------------------------------------------
 

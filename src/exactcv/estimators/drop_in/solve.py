@@ -13,8 +13,10 @@ import numpy as np
 
 from ...crossval.one_vs_one import ManyClasses, cross_validate_pairs, most_votes, votes_of
 from ...crossval.run import KernelRows, Plan, run
+from ...judge.ledger import Ledger
 from ...problem.folds import Folds
 from ...problem.grid import Grid
+from ...problem.problem import Guests
 from ...runtime.threads import Workers
 from ...types import FloatArray, IntArray
 
@@ -33,10 +35,6 @@ class Found:
     labels: IntArray
     misses: int
 
-    def at(self, rows: IntArray) -> Found:
-        values = None if self.values is None else self.values[:, rows]
-        return Found(values, self.labels[:, rows], self.misses)
-
 
 def left_out_values(
     K: FloatArray,
@@ -46,34 +44,40 @@ def left_out_values(
     Cs: FloatArray,
     labels_only: bool,
     workers: Workers,
+    gammas: FloatArray | None = None,
 ) -> Found:
-    """One kernel, one set of weights: the exact engine over all folds and all C."""
-    plan = Plan(want_decision=not labels_only)
-    grid = _grid(Cs, len(K))
-    task = ManyClasses(KernelRows(K), codes, weight, folds, grid, plan, ties_are_wrong=False)
+    """One kernel, one set of weights: the exact engine over all folds and all C.
+
+    With ``gammas`` K are squared distances, and each fold has its own kernel (`ManyClasses`).
+    """
+    plan, rows, grid = Plan(want_decision=not labels_only), KernelRows(K), _grid(Cs, len(K))
+    task = ManyClasses(rows, codes, weight, folds, grid, plan, ties_are_wrong=False, gammas=gammas)
     found = cross_validate_pairs(task, workers)
     return Found(found.decision, found.labels, len(found.certificate.unresolved))
 
 
 def trained_values(
-    K: FloatArray, codes: IntArray, weight: FloatArray, Cs: FloatArray, workers: Workers
+    K: FloatArray,
+    codes: IntArray,
+    weight: FloatArray,
+    Cs: FloatArray,
+    test: IntArray,
+    workers: Workers,
 ) -> Found:
-    """One training set (the rows with some weight): its path along C, evaluated on every row."""
+    """One training set (the rows with some weight): its path along C, evaluated on some rows."""
     n_classes = int(codes[weight > 0].max()) + 1
     pairs = list(combinations(range(n_classes), 2))
-    coef, misses = np.zeros((len(Cs), len(pairs), len(K))), 0
-    intercept = np.empty((len(Cs), len(pairs)))
+    values, misses = np.empty((len(Cs), len(test), len(pairs))), 0
+    rows, plan = KernelRows(K).compared(), Plan()
     for p, (i, j) in enumerate(pairs):
         mine = np.flatnonzero(((codes == i) | (codes == j)) & (weight > 0))
         signs = np.where(codes[mine] == j, 1.0, -1.0)
         folds, grid = Folds(len(mine), (), ()), _grid(Cs, len(mine))  # the full data alone
-        task = Plan().task(KernelRows(K).part(mine), signs, weight[mine], folds, grid)
+        task = plan.task(rows.part(mine), signs, weight[mine], folds, grid)
         ran = run(task, "exact", workers)
-        coef[:, p, mine], intercept[:, p] = ran.ledger.coef, ran.ledger.intercept
+        model = ran.ledger.coef, ran.ledger.intercept
+        values[:, :, p] = Ledger.elsewhere(Guests(K, mine, ()), test, *model)
         misses += len(ran.certificate.unresolved)
-    # All pairs in one product: their parts of K need not be copied.
-    values = (coef.reshape(-1, len(K)) @ K).reshape(coef.shape) + intercept[:, :, None]
-    values = np.ascontiguousarray(values.transpose(0, 2, 1))
     return Found(values, most_votes(votes_of(values, n_classes)), misses)
 
 
@@ -98,14 +102,16 @@ def trained_numbers(
     weight: FloatArray,
     Cs: FloatArray,
     epsilon: float,
+    test: IntArray,
     workers: Workers,
 ) -> Found:
-    """One training set of numbers: its path along C, evaluated on every row."""
+    """One training set of numbers: its path along C, evaluated on some rows."""
     mine = np.flatnonzero(weight > 0)
     folds, grid = Folds(len(mine), (), ()), _grid(Cs, len(mine))
     task = _svr(epsilon).task(KernelRows(K).part(mine), y[mine], weight[mine], folds, grid)
     ran = run(task, "exact", workers)
-    values = ran.ledger.coef @ K[mine] + ran.ledger.intercept[:, None]
+    model = ran.ledger.coef, ran.ledger.intercept
+    values = Ledger.elsewhere(Guests(K, mine, ()), test, *model)
     return _of_numbers(values, len(ran.certificate.unresolved))
 
 

@@ -59,12 +59,12 @@ class Table:
         start = perf_counter()
         bounds = self._bounds(splits)
         plain = self._accuracies(splits, answer, bounds) if self._quick else {}
-        cells = []
+        shared = (perf_counter() - start) / len(splits)
         for k, split in enumerate(splits):
+            start = perf_counter()
             known = {part: share[k] for part, share in plain.items()}
-            cells.append(self._cell(answer, split, bounds[k], known))
-        score_seconds = (perf_counter() - start) / len(splits)
-        for split, cell in zip(splits, cells, strict=True):
+            cell = self._cell(answer, split, bounds[k], known)
+            score_seconds = shared + perf_counter() - start
             cell |= {"fit_time": seconds, "score_time": score_seconds, "fit_error": None}
             cell["n_test_samples"] = len(self.data.test[split])
             if self.call.verbose > 1:

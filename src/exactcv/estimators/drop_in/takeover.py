@@ -39,6 +39,8 @@ from sklearn.svm import SVC, SVR
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import type_of_target
 
+from ...problem.labels import beyond_range
+
 __all__ = ["active_steps", "row_wise", "why_not_call", "why_not_estimator", "writes"]
 
 # Transformers that map each row on its own, whatever rows they were fitted to.
@@ -66,6 +68,7 @@ def why_not_call(X: Any, y: Any, parts: Mapping[str, Any], estimator: Any = None
         if is_regressor(estimator):
             numbers = np.asarray(y)
             known = numbers.dtype.kind in "iuf" and bool(np.isfinite(numbers).all())
+            known = known and not beyond_range(numbers)
         else:
             known = type_of_target(y) in ("binary", "multiclass")
     except Exception:

@@ -8,7 +8,6 @@ could not send again.  Results are merged in the order of the rows, wherever the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
@@ -22,6 +21,7 @@ from ...types import FloatArray, IntArray
 from ..features import FeatureMap, features_of
 from ..rows.sources import ArrayRows, RowSource, checked_rows
 from .cluster import active_client, awaited, cluster_error, compute_all, import_dask, n_workers
+from .luggage import packed, size_of, unpacked
 from .sweep import Chunk
 
 __all__ = ["DaskRows", "DaskRunner", "active_client", "as_local", "row_block"]
@@ -30,6 +30,8 @@ Result = TypeVar("Result")
 
 # Rows of a NumPy array are sent to the workers in pieces of about so many bytes.
 PIECE = 1 << 22
+# Results that are put together on a worker before they travel on.
+JOINED = 8
 
 
 def as_local(values: Any) -> Any:
@@ -158,8 +160,9 @@ def _apply(
     make: Callable[[Any, int], NDArray[np.floating]] | None,
     work: Work,
     chunk_rows: int,
+    packs: bool,
 ) -> Any:
-    """One partition, in chunks that do not take too much room."""
+    """One partition, in chunks that do not take too much room; ``packs``: for the journey."""
     results, block = [], row_block(block)
     with SingleThreadedBlas():
         for first in range(0, len(y), chunk_rows):
@@ -170,7 +173,12 @@ def _apply(
             signs = y[part].astype(float)
             weights = np.ones(len(signs)) if weight is None else weight[part]
             results.append(work(Chunk(start + first, Z, signs, weights)))
-    return results[0] if len(results) == 1 else work.join(results)
+    joined = _join(work, *results)
+    return packed(joined) if packs else joined
+
+
+def _join(work: Work, *results: Any) -> Any:
+    return results[0] if len(results) == 1 else work.join(list(results))
 
 
 class _Make:
@@ -241,21 +249,32 @@ class DaskRunner:
         ]
         return pieces, bounds
 
-    def _tasks(self, work: Any) -> list[Any]:
-        self.bytes_sent += _size(work) * n_workers(self.client)
-        shared = self._dask.delayed(work, traverse=False)
+    def _shared(self, work: Any) -> Any:
+        self.bytes_sent += size_of(work) * n_workers(self.client)
+        return self._dask.delayed(work, traverse=False)
+
+    def _tasks(self, shared: Any, packs: bool) -> list[Any]:
         run = self._dask.delayed(_apply)
-        return [run(*some, shared, self.chunk_rows) for some in self._arguments]
+        return [run(*some, shared, self.chunk_rows, packs) for some in self._arguments]
 
     def map(self, work: Callable[[Chunk], Result]) -> list[Result]:
-        return list(self._results(self._tasks(work)))
+        """Results of neighbouring partitions, put together on the workers.
+
+        Which ones follows from their number alone, so that sums are always added in one order.
+        """
+        shared = self._shared(work)
+        tasks, join = self._tasks(shared, False), self._dask.delayed(_join)
+        while len(tasks) > JOINED:
+            groups = [tasks[k : k + JOINED] for k in range(0, len(tasks), JOINED)]
+            tasks = [join(shared, *group) for group in groups]
+        return list(self._results(tasks))
 
     def each(self, work: Callable[[Chunk], Result], use: Callable[[Chunk, Result], None]) -> None:
         nothing = np.zeros((0, 0))
-        results = self._results(self._tasks(work))
+        results = self._results(self._tasks(self._shared(work), True))
         for (_, start, y, weight, _), result in zip(self._arguments, results, strict=True):
             weights = np.ones(len(y)) if weight is None else weight
-            use(Chunk(start, nothing, y.astype(float), weights), result)
+            use(Chunk(start, nothing, y.astype(float), weights), unpacked(result))
 
     def _results(self, tasks: list[Any]) -> Iterator[Any]:
         """Results in order, as they are asked for."""
@@ -263,7 +282,7 @@ class DaskRunner:
             step = 8
             for start in range(0, len(tasks), step):
                 for result in compute_all(tasks[start : start + step]):
-                    self.bytes_received += _size(result)
+                    self.bytes_received += size_of(result)
                     yield result
             return
         try:
@@ -273,22 +292,9 @@ class DaskRunner:
         for k, future in enumerate(futures):
             result = awaited(self.client, future)
             futures[k] = None  # lets the worker forget it
-            self.bytes_received += _size(result)
+            self.bytes_received += size_of(result)
             yield result
 
 
 def _call(make: Callable[[Any, int], Any], block: Any, start: int) -> Any:
     return make(block, start)
-
-
-def _size(value: Any) -> int:
-    """Bytes of all arrays in a result."""
-    if isinstance(value, np.ndarray):
-        return int(value.nbytes)
-    if isinstance(value, dict):
-        return sum(map(_size, value.values()))
-    if isinstance(value, (list, tuple)):
-        return sum(map(_size, value))
-    if is_dataclass(value) and not isinstance(value, type):
-        return sum(_size(getattr(value, field.name)) for field in fields(value))
-    return 8

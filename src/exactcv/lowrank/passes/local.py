@@ -5,6 +5,7 @@ Features are computed once and kept in memory, or on disk, or computed anew in e
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Callable
@@ -13,10 +14,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...runtime.memory import readable
 from ...runtime.threads import Workers
 from ...types import FloatArray
 from ..features import FeatureMap, features_of
 from ..rows.sources import RowSource
+from ..rows.spilled import no_room
 from .sweep import Chunk
 
 __all__ = ["STORES", "LocalRunner", "scratch_array"]
@@ -33,8 +36,21 @@ def scratch_array(
     if not on_disk:
         return np.zeros(shape, dtype=dtype)
     with tempfile.NamedTemporaryFile(prefix="exactcv-", dir=folder) as file:
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        try:
+            _reserve(file.fileno(), size)
+        except OSError as error:
+            raise no_room(error, f"{readable(size)} of features or results", folder) from error
         # The mapping keeps the unnamed file alive.
-        return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
+        return np.memmap(file, dtype=dtype, mode="r+", shape=shape)
+
+
+def _reserve(handle: int, size: int) -> None:
+    """Take the space at once: a disk that is full when a page is written would kill the process."""
+    if size and hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(handle, 0, size)
+        return
+    os.truncate(handle, size)
 
 
 class LocalRunner:

@@ -75,7 +75,7 @@ class ParquetRows:
         no_features = {*others, *index}
         self.names = features or [name for name in names if name not in no_features]
         for file, opened in zip(_files(path), self._files, strict=True):
-            self._check_schema(file, opened.schema_arrow)
+            self._check_schema(file, opened.schema_arrow, others)
         self._groups, bounds = [], [0]
         for k, file in enumerate(self._files):
             for group in range(file.metadata.num_row_groups):
@@ -98,12 +98,21 @@ class ParquetRows:
         except Exception as error:  # pyarrow has many kinds
             raise InputError(f"{file} cannot be read as Parquet: {error}") from error
 
-    def _check_schema(self, file: Path, schema: Any) -> None:
+    def _check_schema(self, file: Path, schema: Any, others: list[str]) -> None:
         import pyarrow.types as types
 
-        for name in self.names:
+        first = self._files[0].schema_arrow
+        for name in (*self.names, *others):
             if name not in schema.names:
                 raise InputError(f"{file} has no column {name!r}, which the first file has")
+        for name in others:
+            kind, before = schema.field(name).type, first.field(name).type
+            if _sort_of(kind) != _sort_of(before):
+                raise InputError(
+                    f"column {name!r} of {file} holds {kind}, that of the first file {before}; "
+                    "write both alike"
+                )
+        for name in self.names:
             kind = schema.field(name).type
             if not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)):
                 raise InputTypeError(
@@ -152,6 +161,17 @@ class ParquetRows:
             for group in range(file.metadata.num_row_groups):
                 parts.append(self._table(k, group, [name]).column(name).to_numpy())
         return np.concatenate(parts)
+
+
+def _sort_of(kind: Any) -> str:
+    """Numbers of any width are alike, and so are texts."""
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_floating(kind) or types.is_integer(kind):
+        return "numbers"
+    return "text" if types.is_string(kind) or types.is_large_string(kind) else str(kind)
 
 
 def _files(path: str) -> list[Path]:

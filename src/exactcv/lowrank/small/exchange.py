@@ -211,12 +211,14 @@ class Exchange:
             theta, self.coef = self.face.target(self.v, self.total)
             coef[self.face.rows] = self.coef
         w = problem.a + coef @ problem.Z
-        b = float(theta[-1]) if len(self.face) else float(self.theta[-1])
         state = np.where(self.low, LOW, HIGH)
         state[self.face.rows] = FREE
-        if problem.fit_intercept and not len(self.face):
-            b = best_intercept(problem, w)
-        return Reply(np.append(w, b), coef, state, solved, self.steps)
+        if len(self.face):
+            theta = self.face.onto(np.append(w, theta[-1]))
+        else:
+            b = best_intercept(problem, w) if problem.fit_intercept else float(self.theta[-1])
+            theta = np.append(w, b)
+        return Reply(theta, coef, state, solved, self.steps)
 
 
 def exchange(

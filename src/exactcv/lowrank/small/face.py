@@ -25,6 +25,8 @@ __all__ = ["Face"]
 # A row is dependent on others if less than this share of it is its own.
 DEPENDENT = 1e-10
 CORRECTIONS = 3
+# Free rows that are no further off the margin are on it: w = v + Z_F' c is then as good as c.
+OFF_MARGIN = 1e-10
 
 
 class Face:
@@ -92,7 +94,22 @@ class Face:
             miss = wanted - (self.Z @ (self.Z.T @ c) + b)
             dc, db = self._bordered(miss, -total - float(c.sum()))
             c, b = c + dc, b + db
-        return np.append(v + self.Z.T @ c, b), c
+        return self.onto(np.append(v + self.Z.T @ c, b)), c
+
+    def onto(self, theta: FloatArray) -> FloatArray:
+        """The nearest point that has the free rows on the margin, if they are off it.
+
+        Where boxes are large v and Z_F' c nearly cancel, and rounding leaves no digit of w; but on
+        the margin w is as good as the rows are.
+        """
+        wanted = self.problem.y[self.rows]
+        for _ in range(CORRECTIONS):
+            miss = wanted - (self.Z @ theta[:-1] + theta[-1])
+            if np.abs(miss).max(initial=0.0) <= OFF_MARGIN:
+                break
+            q = self.inverse @ miss
+            theta = theta + np.append(self.Z.T @ q, self.shift * float(q.sum()))
+        return theta
 
     def _bordered(self, wanted: FloatArray, total: float) -> tuple[FloatArray, float]:
         """c and b with K c + b = wanted and sum c = total."""

@@ -22,12 +22,14 @@ from ...engine.bounds import Span
 from ...engine.leave_one_out import LeaveOneOut
 from ...engine.path import Point
 from ...judge import ledger as entries
+from ...judge.certificate import attainable
+from ...judge.features import rounding_floor
 from ...judge.ledger import Ledger
 from ...problem.folds import Folds
 from ...problem.grid import Grid
 from ...problem.problem import Problem, Task
 from ...types import FloatArray, IntArray
-from ..solver import Solved
+from ..solver import EXCUSED, Solved
 from ..verdict import Spread, accuracy, walks
 from .feature_shares import Shares
 from .ordinary import engine_states, expanded
@@ -40,6 +42,9 @@ BLOCK = 256
 # Rows in play at first, besides the free ones (or as many as these), how many times more at each
 # further attempt, and at most: their kernel matrix takes 290 MB then.
 FIRST, MORE, MOST = 400, 4, 6000
+# Where rows may move by more than so many times what the small problem reaches, it is left alone:
+# its matrices would be large, and most solutions found there would have to be thrown away.
+FAR = 8.0
 # So many rows nearest to the margin stay in play in any case.
 FEWEST = 64
 
@@ -86,11 +91,11 @@ class _Moves:
         self._Z, self._n_real, self._spread, self._aside = Z, n_real, spread, aside
         self.moved = np.zeros(n_folds)
 
-    def __call__(self, ledger: Ledger, folds: IntArray, coef: FloatArray) -> None:
-        row, full = ledger.task.folds.pair_rows[folds], ledger.coef[0]
-        dw = (coef - full) @ self._Z
-        b = ledger.decision[0, folds] - np.einsum("ij,ij->i", coef @ self._Z, self._Z[row])
-        db = b - ledger.intercept[0]
+    def __call__(
+        self, ledger: Ledger, folds: IntArray, coef: FloatArray, _: FloatArray, b: FloatArray
+    ) -> None:
+        full = ledger.coef[0]
+        dw, db = (coef - full) @ self._Z, b - ledger.intercept[0]
         # At row i: dw'(z_i - centre) + dw'centre + db
         shift = np.abs(dw @ self._spread.centre + db)
         moved = np.linalg.norm(dw, axis=1) * self._spread.radius + shift
@@ -142,9 +147,29 @@ class LeaveOut:
             k *= MORE
         return [*tiers, drift] if within <= MOST else [*tiers, float(distance[MOST])]
 
+    def _far(self, box: FloatArray) -> NDArray[np.bool_]:
+        """Rows with these boxes that may move others further than the small problem reaches."""
+        distance = np.sort(np.abs(self.solved.r))
+        free = int(np.count_nonzero(self.solved.state == FREE))
+        k = MORE * (free + max(FIRST, free))
+        if k >= len(distance) and np.isinf(self.solved.width).all():
+            return np.zeros(len(box), dtype=bool)  # all rows there are, and not many
+        reached = float(distance[min(k, len(distance) - 1)])
+        return box * self.spread.most > FAR * min(reached, float(self.solved.width.min()))
+
     def _in_tiers(
-        self, out: Outcome, todo: IntArray, drift: float, solve: Callable[[IntArray], Outcome]
+        self,
+        out: Outcome,
+        todo: IntArray,
+        box: FloatArray,
+        drift: float,
+        solve: Callable[[IntArray], Outcome],
     ) -> None:
+        far = self._far(box[todo])
+        out.escaped[todo[far]] = True
+        todo = todo[~far]
+        if not len(todo):
+            return
         for tier in self._tiers(drift):
             self._select(tier)
             for start in range(0, len(todo), BLOCK):
@@ -152,7 +177,8 @@ class LeaveOut:
                 _put(out, mine, solve(mine))
             todo = todo[out.escaped[todo]]
             if not len(todo):
-                break
+                return
+        out.escaped[todo] = True
 
     def _select(self, drift: float) -> None:
         """The rows in play: others of the small problem join the linear term."""
@@ -184,7 +210,8 @@ class LeaveOut:
             whole, coef = self.solved.problem, self.solved.coef[which]
             value = self.solved.r[which] + 1.0
             left = self._unproved(out, whole.Z[which], coef, value, self.shares.place[which])
-        self._in_tiers(out, left, self._drift, partial(self._leave_out_near, which))
+        box = self.solved.problem.box[which]
+        self._in_tiers(out, left, box, self._drift, partial(self._leave_out_near, which))
         return out
 
     def _unproved(
@@ -217,7 +244,7 @@ class LeaveOut:
             left = self._unproved(out, Z, box * y, value, np.full(len(y), -1))
         reach = self.shares.reach(Z[left], box[left] * y[left])
         drift = min(self._drift, 1.01 * reach + 1e-6)
-        self._in_tiers(out, left, drift, partial(self._leave_out_far, Z, y, box))
+        self._in_tiers(out, left, box, drift, partial(self._leave_out_far, Z, y, box))
         return out
 
     def _leave_out_far(
@@ -226,6 +253,14 @@ class LeaveOut:
         where = len(self.kept) + np.arange(len(mine))
         coef, state = box[mine] * y[mine], np.full(len(mine), LOW)
         return self._leave_out(Z[mine], y[mine], box[mine], coef, state, where)
+
+    @cached_property
+    def _floor(self) -> float:
+        """What rounding alone makes of the figures: no other way would do better."""
+        problem, coef = self.solved.problem, np.abs(self.solved.coef)
+        length = np.linalg.norm(problem.Z, axis=1)
+        added = float(length @ coef) + float(np.linalg.norm(problem.a))
+        return rounding_floor(added, float(length.max(initial=0.0)))
 
     @cached_property
     def shares(self) -> Shares:
@@ -293,7 +328,8 @@ class LeaveOut:
         kkt = np.where(how == entries.PROVED, 0.0, ledger.kkt[0, :-1])
         gap = np.where(how == entries.PROVED, 0.0, ledger.gap_abs[0, :-1] / primal)
         escaped = moved >= self.solved.width.min()
-        escaped |= ~((kkt <= self.tol) & (gap <= self.tol))
+        goal = float(attainable(self.tol, self._floor))
+        escaped |= ~((kkt <= goal) & (gap <= min(goal, EXCUSED)))
         return Outcome(value, ledger.wrong[0], how, kkt, gap, escaped)
 
 

@@ -97,18 +97,25 @@ def _minimise(problem: Reduced, at: Smoothed) -> None:
 
 
 def _step(problem: Reduced, at: Smoothed, inside: IntArray, held: bool) -> float:
-    """One step; returns how many rows came or went (more than all, if it was not a full one)."""
+    """One step; returns how many rows came or went (more than all, if it was not a full one).
+
+    A row that goes from one side to the other has come and gone.
+    """
     direction = -_solve(problem, at, inside, _gradient(problem, at, inside))
     change = problem.change(direction)
     length = 1.0 if held else _length(problem, at, direction, change)
     at.theta = at.theta + length * direction
+    was_low = at.r < 0
     at.r += length * change
     at.inside = _inside(problem, at)
     if length == 0.0:
         return 0.0
     if length < 1.0:
         return np.inf
-    return float(len(np.setxor1d(at.inside, inside, assume_unique=True)))
+    crossed = (was_low != (at.r < 0)) & (problem.box > 0)
+    crossed[inside] = crossed[at.inside] = False
+    changed = len(np.setxor1d(at.inside, inside, assume_unique=True))
+    return float(changed + np.count_nonzero(crossed))
 
 
 def _inside(problem: Reduced, at: Smoothed) -> IntArray:

@@ -1,6 +1,6 @@
 """The solution of a problem in m dimensions, from a guess.
 
-1. Equal rows become one (``sites.py``).
+1. Rows are taken in units of the longest, and equal rows become one (``sites.py``).
 2. If the guess is the solution, but for a row or two, exchange steps say so at once.
 3. Smoothing (``smoothing.py``) comes near the solution, whatever the guess; as soon as tau is
    small, with the rows nearest to the margin alone, the others being added to the linear term.
@@ -31,6 +31,8 @@ __all__ = ["solve"]
 # Margins that a guess may have at its free rows; exchange steps from it, and from where smoothing
 # ends, for each dimension.
 ON_MARGIN, AT_ONCE, STEPS = 1e-7, 20, 20
+# Exchange steps before less smoothing is tried: where faces meet at blunt angles they may be many.
+AT_A_TIME = 120
 # Rows in reach that are worth being taken for themselves: at most this share of all; and how many
 # for each dimension.
 SHARE, PER_DIMENSION = 0.4, 6
@@ -57,11 +59,43 @@ def solve(
     ``sites`` are those of the rows, if they are known.
     """
     sites = sites_of(problem.Z, problem.y) if sites is None else sites
+    unit = _unit(problem.Z)
+    scale = np.append(np.full(problem.Z.shape[1], unit), 1.0)
+    reply = _of_sites(_in_units(problem, unit), theta * scale, cancel, tau, sites)
+    return replace(reply, theta=reply.theta / scale, coef=reply.coef / unit**2)
+
+
+def _of_sites(
+    problem: Reduced,
+    theta: FloatArray,
+    cancel: NDArray[np.int32],
+    tau: float | None,
+    sites: Sites,
+) -> Reply:
+    """Equal rows as one."""
     if not sites.any:
         return _canonical(problem, _distinct(problem, theta, cancel, tau))
     first = sites.first
     few = replace(problem, Z=problem.Z[first], y=problem.y[first], box=sites.total(problem.box))
     return spread(problem, sites, _distinct(few, theta, cancel, tau))
+
+
+def _unit(Z: FloatArray) -> float:
+    """A power of two about as large as the longest row: rows in units of it lose no digit."""
+    longest = float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max(initial=0.0)))
+    return float(2.0 ** np.round(np.log2(longest))) if 0.0 < longest < np.inf else 1.0
+
+
+def _in_units(problem: Reduced, unit: float) -> Reduced:
+    """The same problem with rows of length 1 at most, about: in w unit and c unit^2."""
+    square = unit * unit
+    return replace(
+        problem,
+        Z=problem.Z / unit,
+        box=problem.box * square,
+        a=problem.a * unit,
+        beta=problem.beta * square,
+    )
 
 
 def spread(problem: Reduced, sites: Sites, reply: Reply) -> Reply:
@@ -88,8 +122,8 @@ def _distinct(
     steps = 0
     if tau is None or tau < ON_MARGIN:
         free = np.flatnonzero((np.abs(r) < ON_MARGIN) & (problem.box > 0))
-        if len(free) <= m + 1 and theta.any():
-            reply = exchange(problem, theta, free, AT_ONCE, cancel)
+        if theta.any():
+            reply = exchange(problem, theta, _nearest_to_margin(r, free, m), AT_ONCE, cancel)
             if reply.solved:
                 return reply
             steps += reply.steps
@@ -143,15 +177,25 @@ def _to_the_end(
     """Smooth less and less, until the rows inside are the free ones, or nearly so."""
     m = problem.Z.shape[1]
     near = smoothed(problem, theta, tau, m + 1)
+    before = np.zeros(0, dtype=np.intp)
     while True:
         free, last = near.inside, near.tau <= LEAST_TAU
+        # Rows that stay inside are free, but for few: less smoothing would lose them to rounding.
+        stayed, before = len(free) > 0 and np.array_equal(free, before), free
         if len(free) <= m + 1 or last:
-            free = free[np.argsort(np.abs(near.r[free]), kind="stable")[: m + 1]]
+            free = _nearest_to_margin(near.r, free, m)
             walk = Exchange(problem, near.theta, free)
-            if walk.surprises <= SURPRISES + len(free) // 20 or last:
-                solved = walk.run(STEPS * (m + 10), cancel)
-                return replace(walk.reply(solved), steps=walk.steps + near.steps)
+            if walk.surprises <= SURPRISES + len(free) // 20 or stayed or last:
+                solved = walk.run(STEPS * (m + 10) if last else AT_A_TIME, cancel)
+                near.steps += walk.steps
+                if solved or last or cancel[0]:
+                    return replace(walk.reply(solved), steps=near.steps)
         sharpen(problem, near)
+
+
+def _nearest_to_margin(r: FloatArray, rows: IntArray, m: int) -> IntArray:
+    """Of these rows, as many as can be independent."""
+    return rows if len(rows) <= m + 1 else rows[np.argsort(np.abs(r[rows]), kind="stable")[: m + 1]]
 
 
 def _whole(problem: Reduced, r: FloatArray, kept: IntArray, reply: Reply) -> Reply:

@@ -15,7 +15,7 @@ from .markup import Markup, tag
 __all__ = ["HEIGHT", "WIDTH", "Frame", "Scale", "linear", "logarithmic", "number"]
 
 WIDTH, HEIGHT = 440.0, 300.0
-LEFT, RIGHT, TOP, BOTTOM = 54.0, 12.0, 12.0, 46.0
+LEFT, RIGHT, TOP, BOTTOM = 54.0, 22.0, 12.0, 46.0  # right: half of the last label
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,3 @@
+from ..types import FloatArray, IntArray
+
+def gather(K: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray: ...

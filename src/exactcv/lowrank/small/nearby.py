@@ -1,0 +1,47 @@
+"""Solutions without a single row, from rows around the margin of the full-data solution.
+
+What is found here solves the problem as long as no row beyond them changes sides; that is for the
+pass over all rows to say (``lowrank/solver.py``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...types import FloatArray
+from .press import Leaving, breadth
+from .reduced import Reduced
+from .sites import sites_of
+from .solve import solve
+
+__all__ = ["Nearby"]
+
+# Smoothing at first, of how near the m nearest rows are: the full-data solution is not far.
+NEARBY = 0.25
+
+
+class Nearby:
+    """The rows around the margin of the full-data solution theta, where they have margins r."""
+
+    def __init__(
+        self, problem: Reduced, theta: FloatArray, r: FloatArray, cancel: NDArray[np.int32]
+    ):
+        self.problem, self.theta, self.cancel = problem, theta, cancel
+        self.sites = sites_of(problem.Z, problem.y)
+        self.tau = NEARBY * breadth(r, problem.Z.shape[1])
+
+    def without(self, leaving: Leaving, k: int) -> FloatArray:
+        """theta without the k-th of these rows."""
+        problem = self.problem
+        box, place = float(leaving.box[k]), int(leaving.place[k])
+        if place >= 0:
+            boxes = problem.box.copy()
+            boxes[place] = max(boxes[place] - box, 0.0)
+            problem = replace(problem, box=boxes)
+        else:
+            coef = box * float(leaving.y[k])
+            problem = replace(problem, a=problem.a - coef * leaving.Z[k], beta=problem.beta - coef)
+        return solve(problem, self.theta, self.cancel, self.tau, self.sites).theta

@@ -1,0 +1,105 @@
+"""Leave-one-out where rows move further than the small problems of the full solution reach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import exactcv
+from exactcv.lowrank import left_out
+from exactcv.lowrank.small import leave_out
+from exactcv.lowrank.small.nearby import Nearby
+from exactcv.lowrank.small.press import Leaving, Press
+from exactcv.lowrank.small.reduced import Reduced
+from exactcv.lowrank.small.solve import solve
+
+CANCEL = np.zeros(1, dtype=np.int32)
+CS = [1e-3, 1.0, 1e2, 1e4]
+
+
+@pytest.fixture
+def all_move_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No kernel matrix of rows near the margin; few rows around it."""
+    monkeypatch.setattr(leave_out.LeaveOut, "_tiers", lambda self, drift: [])
+    monkeypatch.setattr(left_out, "LEAST_AROUND", 30)
+    monkeypatch.setattr(left_out, "AROUND", 2)
+
+
+def table(repeated: bool) -> tuple[np.ndarray, np.ndarray]:
+    X, y = exactcv.datasets.make_mixture(70, 4, random_state=5)
+    if repeated:
+        X[40:] = X[np.random.default_rng(0).integers(0, 25, 30)]
+    return X, y
+
+
+@pytest.mark.usefixtures("all_move_far")
+@pytest.mark.parametrize("m", [1, 12, 70])
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("options", [{}, {"target_rows": 30, "chunk_rows": 50}])
+def test_labels_and_values_are_those_of_the_kernel(m: int, repeated: bool, options: Any) -> None:
+    X, y = table(repeated)
+    weight = np.random.default_rng(1).choice([0.0, 0.5, 2.0], len(y)) if m == 12 else None
+    m = min(m, len(y) if weight is None else int(np.count_nonzero(weight)))
+    common: dict[str, Any] = {"Cs": CS, "sample_weight": weight}
+    settings = common | {
+        "approx": "nystroem", "n_components": m, "random_state": 0, "method_options": options,
+    }  # fmt: skip
+    found = exactcv.cross_validate(X, y, output="decision", **settings)
+    Z = found.feature_map.transform(X)
+    exact = exactcv.cross_validate(Z @ Z.T, y, kernel="precomputed", output="decision", **common)
+    assert found.certificate.exact and exact.certificate.exact
+    scale = np.maximum(1.0, np.abs(exact.decision))
+    np.testing.assert_allclose(found.decision / scale, exact.decision / scale, atol=1e-6)
+    labels = exactcv.cross_validate(X, y, output="error", **settings)
+    assert labels.certificate.exact
+    clear = np.abs(exact.decision) > 1e-6  # else it is a tie, and rounding decides
+    np.testing.assert_array_equal(labels.wrong[clear], exact.wrong[clear])
+
+
+def solved_problem(seed: int, C: float, intercept: bool) -> tuple[Reduced, Any]:
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(150, 8))
+    y = np.where(Z[:, 0] + rng.normal(size=150) > 0, 1.0, -1.0)
+    problem = Reduced(Z, y, C * rng.choice([0.5, 1.0], 150), np.zeros(8), 0.0, intercept)
+    return problem, solve(problem, np.zeros(9), CANCEL)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("C", [0.03, 1.0, 100.0])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_rows_pressed_to_the_wrong_side(seed: int, C: float, intercept: bool) -> None:
+    """What is proved right is right; and most of what is right by far is proved."""
+    problem, full = solved_problem(seed, C, intercept)
+    r = problem.margins(full.theta)
+    kept = np.sort(np.argsort(np.abs(r))[:80])
+    near = problem.only(kept, full.coef)
+    place = np.full(len(r), -1)
+    place[kept] = np.arange(len(kept))
+    who = np.flatnonzero((full.coef != 0.0) & (r > -1.0))
+    leaving = Leaving(problem.Z[who], problem.y[who], problem.box[who], r[who] + 1.0, place[who])
+    lengths = np.linalg.norm(problem.Z, axis=1)
+    press = Press(
+        near, full.theta, r[kept], full.coef[kept], float(lengths.max()),
+        float(np.abs(full.coef) @ lengths),
+    )  # fmt: skip
+    right = press.prove(leaving)
+    nearby = Nearby(near, full.theta, r[kept], CANCEL)
+    values = np.empty(len(who))
+    for k, row in enumerate(who):
+        box = problem.box.copy()
+        box[row] = 0.0
+        alone = Reduced(problem.Z, problem.y, box, problem.a, problem.beta, intercept)
+        reply = solve(alone, full.theta, CANCEL)
+        theta = reply.theta
+        values[k] = problem.y[row] * (problem.Z[row] @ theta[:-1] + theta[-1])
+        moved = alone.margins(theta)
+        beyond = (place < 0) & (np.arange(len(r)) != row)
+        if not ((moved < 0) != (r < 0))[beyond].any():
+            np.testing.assert_allclose(nearby.without(leaving, k)[:-1], theta[:-1], atol=1e-7)
+    assert (values[right] > 0).all()
+    # With theta as it is, rows that keep half of their value can be proved if the steps go on.
+    clear = values > 0.75 * (r[who] + 1.0)
+    if np.count_nonzero(clear) >= 5:
+        assert np.count_nonzero(right & clear) >= 0.5 * np.count_nonzero(clear)
