@@ -21,8 +21,10 @@ classes in scikit-learn.  LIBSVM and scikit-learn's "ovo" columns have the oppos
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,18 +40,44 @@ from ..types import BoolArray, FloatArray, IntArray
 from .run import KernelRows, Plan, Ran, run
 
 __all__ = [
+    "Classes",
     "ManyClasses",
     "PairFit",
     "PairResults",
     "Part",
+    "added_counts",
     "by_class",
     "cross_validate_pairs",
     "cut_down",
+    "largest_first",
     "most_votes",
     "ovo_columns",
     "ovr_columns",
     "votes_of",
+    "worst_certificate",
 ]
+
+
+class Classes(Protocol):
+    """What the pairs of classes are cut out of, whatever their rows are."""
+
+    @property
+    def codes(self) -> IntArray: ...
+    @property
+    def weight(self) -> FloatArray: ...
+    @property
+    def folds(self) -> Folds: ...
+    @property
+    def grid(self) -> Grid: ...
+    @property
+    def n_classes(self) -> int: ...
+    @property
+    def pairs(self) -> list[tuple[int, int]]: ...
+
+    @property
+    def every_fold(self) -> bool:
+        """Does a fold have a model of its own also where it leaves out no row of a pair?"""
+        ...
 
 
 @dataclass(frozen=True)
@@ -98,6 +126,11 @@ class ManyClasses:
     def pairs(self) -> list[tuple[int, int]]:
         """(0, 1), (0, 2), ..., (k-2, k-1): LIBSVM's order."""
         return list(combinations(range(self.n_classes), 2))
+
+    @property
+    def every_fold(self) -> bool:
+        scaled = self.grid.scale_with_fold and not self.folds.leave_one_out
+        return scaled or self.gammas is not None
 
 
 @dataclass(frozen=True)
@@ -181,12 +214,17 @@ def cross_validate_pairs(task: ManyClasses, workers: Workers) -> PairResults:
         done = [_solve(task, 0, 1, workers)]
     else:
         task = replace(task, rows=task.rows.compared())
-        # Each pair in one thread: there are enough of them, and the largest go first.
-        sizes = np.bincount(task.codes)
-        order = sorted(task.pairs, key=lambda pair: -sizes[pair[0]] - sizes[pair[1]])
+        # Each pair in one thread: there are enough of them.
+        order = largest_first(task)
         solved = workers.map(lambda pair: _solve(task, *pair, workers.alone()), order)
         done = sorted(solved, key=lambda one: (one.fit.first, one.fit.second))
     return _gather(task, done)
+
+
+def largest_first(task: Classes) -> list[tuple[int, int]]:
+    """The pairs, so that no thread is left with a large one when the others are done."""
+    sizes = np.bincount(task.codes)
+    return sorted(task.pairs, key=lambda pair: -sizes[pair[0]] - sizes[pair[1]])
 
 
 def by_class(codes: IntArray) -> tuple[IntArray, IntArray] | None:
@@ -329,7 +367,7 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
     return _Solved(fit, ran, part, for_second, kept)
 
 
-def cut_down(task: ManyClasses, inside: BoolArray) -> Part:
+def cut_down(task: Classes, inside: BoolArray) -> Part:
     """The folds as one pair sees them."""
     folds = task.folds
     alone = _alone(task, inside)[folds.pair_rows]
@@ -344,11 +382,9 @@ def cut_down(task: ManyClasses, inside: BoolArray) -> Part:
         return Part(pick, kept, own, alone, ())
     left_out = [place[out[inside[out]]] for out in folds.left_out]
     test = [place[rows[inside[rows]]] for rows in folds.test]
-    scaled = task.grid.scale_with_fold and not folds.leave_one_out
-    scaled |= task.gammas is not None
     # A fold that tests its own training rows is kept even if it leaves none of them out.
     touched = [len(out) or len(rows) for out, rows in zip(left_out, test, strict=True)]
-    solved = np.ones(len(folds), bool) if scaled else np.array(touched, bool)
+    solved = np.ones(len(folds), bool) if task.every_fold else np.array(touched, bool)
     solved[folds.pair_folds[alone]] = False
     kept = np.flatnonzero(solved)
     n = int(np.count_nonzero(inside))
@@ -364,7 +400,7 @@ def cut_down(task: ManyClasses, inside: BoolArray) -> Part:
     return Part(pick, kept, own, alone, tuple(at[~own[at]] for at in positions))
 
 
-def _alone(task: ManyClasses, inside: BoolArray) -> BoolArray:
+def _alone(task: Classes, inside: BoolArray) -> BoolArray:
     """Rows of a pair that are the only ones of their class, if they may be left out."""
     if task.n_classes == 2 or not task.folds.leave_one_out:
         return np.zeros(task.folds.n, dtype=bool)
@@ -411,13 +447,22 @@ def _gather(task: ManyClasses, done: list[_Solved]) -> PairResults:
         wrong=wrong,
         decision=decision,
         fits=tuple(one.fit for one in done),
-        certificate=_worst(task, done),
+        certificate=worst_certificate(done, task.plan.tol, task.rows.psd),
         at_bound=np.average(shares, axis=0, weights=sizes),
-        stats=_counts(task, done),
+        stats=added_counts(done, len(task.grid), len(task.folds)),
     )
 
 
-def _worst(task: ManyClasses, done: list[_Solved]) -> Certificate:
+class SolvedPair(Protocol):
+    """A pair that was cross-validated."""
+
+    @property
+    def ran(self) -> Ran[Any]: ...
+    @property
+    def part(self) -> Part: ...
+
+
+def worst_certificate(done: Sequence[SolvedPair], tol: float, convex: bool) -> Certificate:
     """One certificate for all pairs, with folds numbered as the caller does."""
     found = [one.ran.certificate for one in done]
     unresolved = set()
@@ -430,20 +475,19 @@ def _worst(task: ManyClasses, done: list[_Solved]) -> Certificate:
         gap=np.max([certificate.gap for certificate in found], axis=0),
         exact=all(certificate.exact for certificate in found),
         unresolved=sorted(unresolved),
-        tol=task.plan.tol,
-        convex=task.rows.psd,
+        tol=tol,
+        convex=convex,
         not_converged=sum(certificate.not_converged for certificate in found),
         unproved=sum(certificate.unproved for certificate in found),
     )
 
 
-def _counts(task: ManyClasses, done: list[_Solved]) -> dict[str, int]:
+def added_counts(done: Sequence[SolvedPair], n_grid: int, n_folds: int) -> dict[str, int]:
     """Slots by how they were settled; what the method counted, if it is a number, is added up."""
     totals: dict[str, int] = dict.fromkeys(HOW, 0)
     for one in done:
         counted = {name: n for name, n in one.ran.stats.items() if isinstance(n, int)}
         for name, count in (counted | one.ran.ledger.counts()).items():
             totals[name] = totals.get(name, 0) + count
-        untouched = len(task.folds) - len(one.part.kept)
-        totals["unchanged"] += len(task.grid) * untouched
+        totals["unchanged"] += n_grid * (n_folds - len(one.part.kept))
     return totals

@@ -24,7 +24,7 @@ from ..exceptions import Interrupted, MemoryLimitError
 from ..judge.certificate import Certificate
 from ..judge.ledger import Ledger, Seen
 from ..lowrank import method as lowrank
-from ..lowrank.entries import Entries
+from ..lowrank.entries import Entries, SeenFolds
 from ..lowrank.task import FeatureTask
 from ..problem import checks
 from ..problem.differentiable import LOSS_BY_NAME, LOSS_PARAMETERS, NUMERIC_LOSSES
@@ -240,8 +240,10 @@ class Ran(Generic[Book]):
 @overload
 def run(task: Task, method: str, workers: Workers, seen: Seen | None = None) -> Ran[Ledger]: ...
 @overload
-def run(task: FeatureTask, method: str, workers: Workers) -> Ran[Entries]: ...
-def run(task: AnyTask, method: str, workers: Workers, seen: Seen | None = None) -> Any:
+def run(
+    task: FeatureTask, method: str, workers: Workers, seen: SeenFolds | None = None
+) -> Ran[Entries]: ...
+def run(task: AnyTask, method: str, workers: Workers, seen: Any = None) -> Any:
     """Open a ledger, let the method fill it, and have the certificate written.
 
     ``seen`` is shown the solutions of folds (in the units of the ledger), which nobody keeps.
@@ -252,7 +254,7 @@ def run(task: AnyTask, method: str, workers: Workers, seen: Seen | None = None) 
     start = perf_counter()
     ledger: Ledger | Entries
     if isinstance(task, FeatureTask):
-        units, ledger = Units(), Entries(task)
+        units, ledger = Units(), Entries(task, seen)
     else:
         units = Units.of(task.problem)
         ledger = Ledger(units.inside(task), seen)

@@ -6,6 +6,7 @@ and its arrays may lie on disk.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any
 
@@ -19,7 +20,10 @@ from .passes.local import scratch_array
 from .solver import Solved
 from .task import FeatureTask
 
-__all__ = ["Entries"]
+__all__ = ["Entries", "SeenFolds"]
+
+# Is shown solutions of folds that are not left out alone: fold -> (L, m + 1), with the intercept.
+SeenFolds = Callable[[Mapping[int, FloatArray]], None]
 
 
 class Entries:
@@ -47,8 +51,8 @@ class Entries:
     objective: FloatArray
     feature_map: FeatureMap
 
-    def __init__(self, task: FeatureTask):
-        self.task = task
+    def __init__(self, task: FeatureTask, seen: SeenFolds | None = None):
+        self.task, self._seen = task, seen
         shape = len(task.grid), len(task.folds.pair_rows)
         size = shape[0] * shape[1] * (9 if task.want_decision else 1)
         on_disk, folder = size > task.budget // 4, task.options.folder
@@ -86,6 +90,11 @@ class Entries:
     def features(self, feature_map: FeatureMap) -> None:
         """Enter the fitted map."""
         self.feature_map = feature_map
+
+    def show(self, theta: Mapping[int, FloatArray]) -> None:
+        """Show solutions of folds, which nobody keeps, to whoever wanted to see them."""
+        if self._seen is not None:
+            self._seen(theta)
 
     def settle(self, how: str, count: int) -> None:
         """So many (grid point, fold) slots were settled in this way."""

@@ -19,7 +19,7 @@ from .small.reduced import FREE
 from .solver import Around, Column, Solved, Solver
 from .verdict import Limits, Spread, Verdict, limits_of, settled_near, verdict
 
-__all__ = ["leave_folds_out", "leave_one_out"]
+__all__ = ["Predict", "leave_folds_out", "leave_one_out"]
 
 # Training problems of folds whose test rows are predicted in one pass.
 TOGETHER = 1000
@@ -240,7 +240,7 @@ def leave_one_out(
 
 
 @dataclass(frozen=True)
-class _Predict:
+class Predict:
     """Decision values of each fold's test rows in a chunk, (rows, L)."""
 
     theta: dict[int, FloatArray]  # fold -> (L, m + 1)
@@ -280,6 +280,7 @@ def _some_folds(solver: Solver, solved: list[Solved], entries: Entries, which: r
         theta[f][l] = one.theta
         entries.note(l, f, one.kkt, one.relative_gap)
     entries.settle("solved", len(which) * len(grid))
+    entries.show(theta)
     test = {f: np.sort(folds.test[f]) for f in which}
     order = {f: np.argsort(folds.test[f], kind="stable") for f in which}
 
@@ -288,7 +289,7 @@ def _some_folds(solver: Solver, solved: list[Solved], entries: Entries, which: r
             pairs = folds.offsets[f] + order[f][first : first + len(values)]
             entries.decide(slice(None), pairs, values.T)
 
-    solver.runner.each(_Predict(theta, test), use)
+    solver.runner.each(Predict(theta, test), use)
 
 
 def _columns(solved: list[Solved], entries: Entries, which: range) -> Iterator[Column]:

@@ -23,6 +23,7 @@ from ..problem.grid import Grid
 from ..problem.kernels import Kernel, gamma_value
 from ..runtime.memory import readable
 from ..runtime.threads import Workers
+from ..types import IntArray
 from .entries import Entries
 from .features import FeatureMap, features_of, make_feature_map
 from .left_out import leave_folds_out, leave_one_out
@@ -32,10 +33,10 @@ from .rows.sampling import smallest_keys
 from .rows.sources import ArrayRows
 from .small.reduced import FREE
 from .solver import LARGEST, Room, Runner, Sample, Solved, Solver
-from .task import FeatureTask
+from .task import FeatureProblem, FeatureTask
 from .verdict import Farthest, Spread
 
-__all__ = ["METHOD", "LowRank"]
+__all__ = ["METHOD", "LowRank", "check_room", "fit_map", "runner_of"]
 
 # gamma="median" and "scale" are worked out on at most so many rows.
 GAMMA_ROWS = 2000
@@ -54,7 +55,7 @@ class LowRank:
         fmap, sample = _features(task)
         entries.features(fmap)
         store = task.options.store_for(task.problem.n, fmap.n_components, task.budget)
-        runner = _runner(task, fmap, workers, store)
+        runner = runner_of(task, fmap, workers, store)
         spread = _spread(runner, sample, task.problem.fit_intercept)
         timings = {"kernel": perf_counter() - start}
         solver = _solver(task, runner, sample, spread, workers)
@@ -100,18 +101,23 @@ def _features(task: FeatureTask) -> tuple[FeatureMap, Sample]:
     Rows of weight zero are in neither: keys go by the place among the others, so that these are
     drawn as if they were alone.
     """
-    problem, kernel = task.problem, task.problem.kernel
-    approx, m = problem.approx, problem.n_components
+    problem, fmap = task.problem, task.problem.feature_map
+    size = check_room(task)
     used = np.flatnonzero(problem.weight > 0)
-    if approx == "nystroem" and m > len(used):
-        which = "" if len(used) == problem.n else " with positive weight"
-        raise InputError(
-            f"n_components={m} is more than the {len(used)} rows{which}: Nystroem takes its "
-            "landmarks from them; use at most that many, or approx=None"
-        )
-    size = _sample_size(task, len(used))
-    by_key = smallest_keys(len(used), size, problem.seed)
-    rows = used[by_key]
+    rows, whole = used[smallest_keys(len(used), size, problem.seed)], size == problem.n
+    if fmap is None:
+        fmap, X = fit_map(problem, rows)
+        X, rows = (X[np.argsort(rows)], np.arange(size)) if whole else (X, rows)
+    else:
+        rows = np.arange(size) if whole else rows
+        X = problem.source.take(rows)
+    Z = features_of(fmap, X, task.options.dtype).astype(np.float64, copy=False)
+    return fmap, Sample(rows, Z, problem.y[rows], problem.weight[rows], whole)
+
+
+def fit_map(problem: FeatureProblem, rows: IntArray) -> tuple[FeatureMap, Any]:
+    """The map that ``problem`` asks for, and some rows; the first of these are the landmarks."""
+    kernel, approx, m = problem.kernel, problem.approx, problem.n_components
     # All rows count for gamma, and in the order of the data: so few rows give the value of the
     # exact kernel.
     few = np.sort(smallest_keys(problem.n, min(GAMMA_ROWS, problem.n), problem.seed))
@@ -121,11 +127,20 @@ def _features(task: FeatureTask) -> tuple[FeatureMap, Sample]:
     if kernel.uses_gamma:
         kernel = replace(kernel, gamma=_gamma(taken[len(rows) :], kernel))
     landmarks = X[:m] if approx == "nystroem" else None
-    fmap = make_feature_map(approx, kernel, m, landmarks, problem.source.p, problem.seed)
-    if size == problem.n:
-        X, rows = X[np.argsort(by_key)], np.arange(size)
-    Z = features_of(fmap, X, task.options.dtype).astype(np.float64, copy=False)
-    return fmap, Sample(rows, Z, problem.y[rows], problem.weight[rows], size == problem.n)
+    return make_feature_map(approx, kernel, m, landmarks, problem.source.p, problem.seed), X
+
+
+def check_room(task: FeatureTask) -> int:
+    """How many rows the sample has; refuses more components than rows or memory allow."""
+    problem, m = task.problem, task.problem.n_components
+    n = int(np.count_nonzero(problem.weight > 0))
+    if problem.feature_map is None and problem.approx == "nystroem" and m > n:
+        which = "" if n == problem.n else " with positive weight"
+        raise InputError(
+            f"n_components={m} is more than the {n} rows{which}: Nystroem takes its "
+            "landmarks from them; use at most that many, or approx=None"
+        )
+    return _sample_size(task, n)
 
 
 def _sample_size(task: FeatureTask, n: int) -> int:
@@ -157,7 +172,7 @@ def _gamma(X: Any, kernel: Kernel) -> float:
     return gamma
 
 
-def _runner(task: FeatureTask, fmap: FeatureMap, workers: Workers, store: str) -> Runner:
+def runner_of(task: FeatureTask, fmap: FeatureMap, workers: Workers, store: str) -> Runner:
     """Passes run where the rows are, or where the user has opened a cluster."""
     problem, options = task.problem, task.options
     rows = problem.source, problem.y, problem.weight

@@ -15,6 +15,7 @@ from ..problem.grid import Grid
 from ..problem.kernels import Kernel
 from ..problem.targets import SIGNS, Target
 from ..types import FloatArray
+from .features import FeatureMap
 from .options import Options
 from .rows.sources import RowSource
 
@@ -25,7 +26,8 @@ __all__ = ["FeatureProblem", "FeatureTask"]
 class FeatureProblem:
     """Rows that can be read in chunks, labels +-1, weights, and how features are made of rows.
 
-    ``seed`` draws the features, and every sample of the rows.
+    ``seed`` draws the features, and every sample of the rows.  ``feature_map`` is given where it has
+    been fitted before, to more rows than these.
     """
 
     source: RowSource
@@ -37,6 +39,7 @@ class FeatureProblem:
     seed: int
     fit_intercept: bool = True
     target: Target = SIGNS
+    feature_map: FeatureMap | None = None
 
     @property
     def n(self) -> int:

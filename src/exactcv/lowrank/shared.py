@@ -1,0 +1,178 @@
+"""One computation of features for several problems, each on some of the rows.
+
+The rows of a class stand together, so that the rows of two classes are two blocks of one array, in
+memory or in a file: no problem has a copy of its own.  Rows that are with Dask stay where they are;
+there each problem has the features of its rows made anew, by the same map.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from ..exceptions import InputTypeError
+from ..runtime.threads import Workers
+from ..types import FloatArray, IntArray
+from .features import FeatureMap, features_of
+from .method import check_room, fit_map, runner_of
+from .passes.distributed import DaskRows
+from .passes.local import LocalRunner, scratch_array
+from .rows.kept import keep_rows
+from .rows.sampling import smallest_keys
+from .solver import Runner
+from .task import FeatureProblem, FeatureTask
+
+__all__ = ["MadeRows", "SharedFeatures", "share"]
+
+
+class SharedFeatures(Protocol):
+    """Features of all rows, for problems that have some of them."""
+
+    @property
+    def feature_map(self) -> FeatureMap: ...
+
+    @property
+    def order(self) -> IntArray | None:
+        """The rows as they stand here; None if they stand as they are given."""
+        ...
+
+    @property
+    def kept(self) -> int:
+        """Bytes of memory that the features take in this process."""
+        ...
+
+    def part(self, problem: FeatureProblem, rows: IntArray) -> FeatureProblem:
+        """The problem with these of the rows (numbers rise); y and weight are the caller's."""
+        ...
+
+    def runner(self, workers: Workers) -> Runner:
+        """Passes over all rows."""
+        ...
+
+
+def share(task: FeatureTask, codes: IntArray, workers: Workers) -> SharedFeatures:
+    """Fit the map to all rows and make the features, once."""
+    check_room(task)
+    problem = task.problem
+    landmarks = problem.n_components if problem.approx == "nystroem" else 0
+    fmap, _ = fit_map(problem, smallest_keys(problem.n, landmarks, problem.seed))
+    if isinstance(problem.source, DaskRows):
+        return _WithDask(task, fmap)
+    return _Here.make(task, fmap, np.argsort(codes, kind="stable"), workers)
+
+
+@dataclass(frozen=True)
+class _Here:
+    """Features in this process: ``Z`` in the order of the classes."""
+
+    task: FeatureTask
+    feature_map: FeatureMap
+    order: IntArray
+    Z: FloatArray
+    kept: int
+
+    @classmethod
+    def make(
+        cls, task: FeatureTask, fmap: FeatureMap, order: IntArray, workers: Workers
+    ) -> _Here:
+        source, options = task.problem.source, task.options
+        on_disk = options.store_for(source.n, fmap.n_components, task.budget) != "memory"
+        Z = scratch_array((source.n, fmap.n_components), options.dtype, on_disk, options.folder)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+
+        def fill(k: int) -> None:
+            rows = place[source.bounds[k] : source.bounds[k + 1]]
+            Z[rows] = features_of(fmap, source.read(k), Z.dtype)
+
+        workers.map(fill, range(len(source.bounds) - 1))
+        return cls(task, fmap, order, Z, 0 if on_disk else Z.nbytes)
+
+    def part(self, problem: FeatureProblem, rows: IntArray) -> FeatureProblem:
+        made = MadeRows(self.Z, rows, self.task.options.chunk_rows)
+        return replace(problem, source=made, feature_map=_AsTheyAre(self.feature_map))
+
+    def runner(self, workers: Workers) -> Runner:
+        n = len(self.Z)
+        rows = MadeRows(self.Z, np.arange(n), self.task.options.chunk_rows)
+        return LocalRunner(
+            rows, np.ones(n), np.ones(n), _AsTheyAre(self.feature_map), workers, "recompute",
+            self.Z.dtype,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _WithDask:
+    """Features that workers make of their rows."""
+
+    task: FeatureTask
+    feature_map: FeatureMap
+    order: IntArray | None = None
+    kept: int = 0
+
+    def part(self, problem: FeatureProblem, rows: IntArray) -> FeatureProblem:
+        source = keep_rows(problem.source, rows)
+        return replace(problem, source=source, feature_map=self.feature_map)
+
+    def runner(self, workers: Workers) -> Runner:
+        return runner_of(self.task, self.feature_map, workers, "recompute")
+
+
+@dataclass(frozen=True)
+class _AsTheyAre:
+    """The map of rows that are features already."""
+
+    made_by: FeatureMap
+
+    @property
+    def n_components(self) -> int:
+        return self.made_by.n_components
+
+    @property
+    def n_features(self) -> int:
+        return self.made_by.n_components
+
+    @property
+    def gamma(self) -> float | None:
+        return self.made_by.gamma
+
+    def transform(self, X: Any) -> FloatArray:
+        return np.asarray(X, dtype=np.float64)
+
+
+class MadeRows:
+    """Some rows of an array of features, as a source; chunks are views of it.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (all rows, m)
+    rows : ndarray of int
+        Row numbers, which rise; those that follow each other are read together.
+    chunk_rows : int
+
+    Examples
+    --------
+    >>> made = MadeRows(np.arange(8.0).reshape(8, 1), np.array([1, 2, 3, 6]), chunk_rows=2)
+    >>> made.bounds, made.read(2).ravel(), made.take(np.array([3, 0])).ravel()
+    (array([0, 2, 3, 4]), array([6.]), array([6., 1.]))
+    """
+
+    def __init__(self, Z: FloatArray, rows: IntArray, chunk_rows: int):
+        self._Z, self._rows = Z, rows
+        self.n, self.p = len(rows), Z.shape[1]
+        blocks = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
+        ends = np.append(blocks[1:], self.n)
+        starts = [np.arange(a, b, chunk_rows) for a, b in zip(blocks, ends, strict=True)]
+        self.bounds = np.concatenate([*starts, [self.n]]).astype(np.intp)
+
+    def read(self, k: int) -> FloatArray:
+        first, last = self._rows[self.bounds[k]], self._rows[self.bounds[k + 1] - 1]
+        return self._Z[first : last + 1]
+
+    def take(self, rows: IntArray) -> FloatArray:
+        return self._Z[self._rows[rows]]
+
+    def column(self, name: str) -> NoReturn:
+        raise InputTypeError(f"features have no column {name!r}")
