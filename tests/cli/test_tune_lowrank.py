@@ -283,13 +283,13 @@ def test_damaged_curves_are_computed_again(
 
 def test_the_default_grid_is_one_of_lambdas() -> None:
     asked = TuneSettings(target="y")
-    chosen = choose_kernel(asked, n=10**6, n_classes=2, memory_limit="1GB")
+    chosen = choose_kernel(asked, n=10**6, memory_limit="1GB")
     assert (chosen.settings.approx, chosen.settings.components) == ("nystroem", 200)
     lambdas = chosen.settings.grid()["lambdas"]
     assert (len(lambdas), lambdas[0], lambdas[-1]) == (16, 0.1, 1e-4)
     assert "8000.0 GB" in (chosen.said or "")
-    fits = choose_kernel(asked, n=1000, n_classes=2, memory_limit="1GB")
+    fits = choose_kernel(asked, n=1000, memory_limit="1GB")
     assert fits.settings.approx is None and fits.said is None
     assert fits.settings.grid() == {} and fits.settings.default_grid  # SVCCV's own
-    dense = choose_kernel(asked, n=1000, n_classes=2, memory_limit="1GB", extra_bytes=10**9)
+    dense = choose_kernel(asked, n=1000, memory_limit="1GB", extra_bytes=10**9)
     assert dense.settings.approx == "nystroem"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..exceptions import InputError, MemoryLimitError, UnsupportedError
+from ..exceptions import InputError, MemoryLimitError
 from ..runtime.memory import matrix_size, shortage
 from ..types import Approx
 from .settings import TuneSettings
@@ -33,7 +33,6 @@ def choose_kernel(
     settings: TuneSettings,
     *,
     n: int,
-    n_classes: int,
     extra_bytes: int = 0,
     memory_limit: str | None = None,
     before: dict[str, Any] | None = None,
@@ -43,8 +42,8 @@ def choose_kernel(
 
     Parameters
     ----------
-    n, n_classes : int
-        Rows that count, and classes.
+    n : int
+        Rows that count.
     extra_bytes : int
         What the exact kernel takes besides its matrix.
     memory_limit : str, optional
@@ -54,7 +53,6 @@ def choose_kernel(
         however much memory there is now.
     """
     if settings.approx in ("rff", "nystroem"):
-        _refuse_classes(settings, n_classes)
         made = _approximate(settings, settings.approx, n)
         return Choice(made, f"{_words(made)}, as asked for; --approx none takes the exact one")
     went = _kernel_of(before, settings) if settings.approx == "auto" else None
@@ -72,8 +70,6 @@ def choose_kernel(
             "nystroem or rff" + (" (the run in --out has the exact one)" if kept else "")
         )
     conflict = settings.approx_conflict("nystroem")
-    if n_classes > 2:
-        conflict = f"{n_classes} classes"
     if conflict is not None:
         raise MemoryLimitError(
             f"{short} or raise --memory-limit; an approximate kernel would fit but does not go "
@@ -92,14 +88,6 @@ def _approximate(settings: TuneSettings, approx: Approx, n: int) -> TuneSettings
         )
     most = n if approx == "nystroem" else DEFAULT_COMPONENTS
     return replace(settings, approx=approx, components=asked or min(DEFAULT_COMPONENTS, most))
-
-
-def _refuse_classes(settings: TuneSettings, n_classes: int) -> None:
-    if n_classes > 2:
-        raise UnsupportedError(
-            f"--approx {settings.approx} separates two classes, the target has {n_classes}; leave "
-            "--approx out"
-        )
 
 
 def _kernel_of(before: dict[str, Any] | None, settings: TuneSettings) -> dict[str, Any] | None:

@@ -143,6 +143,7 @@ class TuneSettings:
 
     def approx_conflict(self, approx: str) -> str | None:
         """What an approximate kernel does not go with, whatever the data are."""
+        from ..crossval.scoring import PAIRS
         from ..lowrank.features import RANDOM_FEATURE_KERNELS
 
         if approx == "rff" and self.kernel not in RANDOM_FEATURE_KERNELS:
@@ -150,8 +151,8 @@ class TuneSettings:
                 f"--kernel {self.kernel} (only {' and '.join(RANDOM_FEATURE_KERNELS)} have random "
                 "features; --approx nystroem takes any kernel)"
             )
-        if self.scoring not in (None, "accuracy"):
-            return f"--scoring {self.scoring} (its points are judged by their error)"
+        if self.scoring == PAIRS:
+            return f"--scoring {self.scoring} (it leaves out every pair of rows)"
         if self.method != "exact":
             return f"--method {self.method} (it has a method of its own)"
         if self.loss != "hinge":

@@ -139,15 +139,13 @@ def _choose_kernel(
     loaded: Loaded, settings: TuneSettings, out: Path | None, memory_limit: str | None
 ) -> Choice:
     """Exact or approximate, before anything is allocated."""
-    labels, (n, p) = loaded.y, loaded.X.shape
+    n, p = loaded.X.shape
     if loaded.weight is not None:  # rows of weight 0 are as good as absent
-        labels = labels[loaded.weight > 0]
-        n = len(labels)
+        n = int(np.count_nonzero(loaded.weight > 0))
     before, done = (None, False) if out is None else settings_in(out)
     return choose_kernel(
         settings,
         n=n,
-        n_classes=len(np.unique(labels)),
         # The exact kernel is computed from dense rows.
         extra_bytes=8 * n * p if sparse.issparse(loaded.X) else 0,
         memory_limit=memory_limit,

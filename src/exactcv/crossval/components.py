@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from ..lowrank.features import FeatureMap
 from ..lowrank.open_source import open_source
 from ..lowrank.options import Options
 from ..lowrank.passes.distributed import as_local
 from ..problem.checks import seed_from
 from ..runtime.memory import available_memory, parse_bytes
+from ..types import FloatArray
 from .result import CVResult
 
-__all__ = ["enough_components"]
+__all__ = ["enough_components", "with_enough_components"]
 
 FIRST = 100
 # Twice the components take about four times as long; what would take longer than this, in seconds,
@@ -28,13 +30,31 @@ GROWTH_IN_TIME = 4.0
 SHARE = 0.4
 
 
-def enough_components(solve: Callable[..., CVResult], arguments: dict[str, Any]) -> CVResult:
-    """``cross_validate`` with twice as many components at a time, while that lowers the error.
+class Tried(Protocol):
+    """A cross-validation with some number of components."""
+
+    @property
+    def error(self) -> FloatArray: ...
+    @property
+    def se(self) -> FloatArray: ...
+    @property
+    def best(self) -> int: ...
+    @property
+    def feature_map(self) -> FeatureMap | None: ...
+
+
+Some = TypeVar("Some", bound=Tried)
+
+
+def enough_components(
+    solve: Callable[[int], Some], rows: int, memory_limit: Any
+) -> tuple[Some, str]:
+    """``solve`` with twice as many components at a time, while that lowers the error.
 
     The error is the least left-out error of the grid.  It stops when it falls by no more than its
     standard error, and before the features take too much memory, outnumber the rows, or take too
-    long.  The result is that of the least error, of the fewest components if several have it; its
-    ``grown`` says in words what was tried and why no more was.
+    long.  The result is that of the least error, of the fewest components if several have it; the
+    words say what was tried and why no more was.
 
     Examples
     --------
@@ -46,24 +66,31 @@ def enough_components(solve: Callable[..., CVResult], arguments: dict[str, Any])
     >>> found.grown
     'n_components=80 (error 0.4375): there are no more rows'
     """
-    state, rows = arguments["random_state"], _rows(arguments)
-    if not isinstance(state, numbers.Integral):
-        state = seed_from(state)  # all see the same folds
-    given = arguments | {"random_state": state}
-    tried: list[CVResult] = []
+    tried: list[Some] = []
     m, reason = min(FIRST, rows), ""
     while not reason:
         start = perf_counter()
-        tried.append(solve(**(given | {"n_components": m})))
-        seconds = perf_counter() - start
-        reason = _enough(tried, rows, seconds, arguments["memory_limit"])
+        tried.append(solve(m))
+        reason = _enough(tried, rows, perf_counter() - start, memory_limit)
         m *= 2
     best = min(tried, key=lambda one: float(one.error.min()))  # the first of those that draw
     steps = ", ".join(f"{_count(one)} (error {one.error.min():.4f})" for one in tried)
-    return replace(best, grown=f"n_components={steps}: {reason}")
+    return best, f"n_components={steps}: {reason}"
 
 
-def _count(result: CVResult) -> int:
+def with_enough_components(solve: Callable[..., CVResult], arguments: dict[str, Any]) -> CVResult:
+    """``cross_validate`` with these arguments and so many components; ``grown`` has the words."""
+    state = arguments["random_state"]
+    if not isinstance(state, numbers.Integral):
+        state = seed_from(state)  # all see the same folds
+    given = arguments | {"random_state": state}
+    best, words = enough_components(
+        lambda m: solve(**(given | {"n_components": m})), _rows(given), given["memory_limit"]
+    )
+    return replace(best, grown=words)
+
+
+def _count(result: Tried) -> int:
     assert result.feature_map is not None
     return result.feature_map.n_components
 
@@ -80,7 +107,7 @@ def _rows(arguments: dict[str, Any]) -> int:
     return int(np.count_nonzero(np.asarray(weight) > 0))
 
 
-def _enough(tried: list[CVResult], n: int, seconds: float, memory_limit: Any) -> str:
+def _enough(tried: Sequence[Tried], n: int, seconds: float, memory_limit: Any) -> str:
     """Why no more components are tried, in words; nothing if more are."""
     last, m = tried[-1], _count(tried[-1])
     if len(tried) > 1:

@@ -30,7 +30,7 @@ from ..types import (
     Splits,
     Vector,
 )
-from .components import enough_components
+from .components import with_enough_components
 from .growth import edge, growth_text
 from .regression_result import RegressionResult
 from .requests import FeatureRequest, Given, KernelRequest, Request
@@ -223,7 +223,7 @@ def cross_validate(
     (True, True)
     """
     if approx is not None and n_components == "auto":
-        return enough_components(cross_validate, locals())
+        return with_enough_components(cross_validate, locals())
     start = perf_counter()
     method_options = checks.check_method_options(method_options)
     plan = Plan.of(

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from .result import CVResult
     from .tuning import Tuned, Tuning
 
-__all__ = ["QUICK", "of_result", "of_tuned", "shown_correction", "with_correction"]
+__all__ = ["QUICK", "SORTING", "of_result", "of_tuned", "shown_correction", "with_correction"]
 
 QUICK = 5_000_000  # left-out labels, for which a thousand bootstraps take about a second
+SORTING = 10  # what a score of sorted values takes there, in terms of one of labels
 
 
 def of_result(result: CVResult) -> Overview:
@@ -109,7 +110,7 @@ def of_tuned(
     figures: dict[str, Any] = {
         name: getattr(certificate, name).reshape(tuned.score.shape) for name in ("kkt", "gap")
     }
-    scoring = None if tuning.scorer.call is None else tuning.scorer.name
+    scoring = tuning.scorer.shown_name
     return Overview(
         Cs=tuning.grid.Cs,
         lambdas=tuning.grid.lambdas,
@@ -133,7 +134,7 @@ def of_tuned(
         corrected=shown_correction(corrected, scoring is None, tuned.score.size),
         effective=tuning.effective_tests,
         grown=growth_text(tuning.grid, tuning.new_gammas or (0, 0)),
-        scoring=None if scoring is None else getattr(scoring, "__name__", str(scoring)),
+        scoring=scoring,
         settled={name: sum(curve.stats[name] for curve in curves) for name in HOW},
         exact=certificate.exact,
         convex=certificate.convex,

@@ -22,16 +22,13 @@ from ..problem.folds import Folds
 from ..problem.grid import Grid, default_grid, make_grid
 from ..problem.kernels import Kernel, kernel_scale
 from ..problem.problem import Task
-from ..runtime.memory import available_memory, parse_bytes, shortage
+from ..runtime.memory import budget_of, shortage
 from ..runtime.threads import Workers
 from .run import AnyTask, KernelRows, Plan
 
 __all__ = ["FeatureRequest", "Given", "KernelRequest", "Request"]
 
-FOR_MORE_CLASSES = (
-    "approx takes two classes: for more, wrap exactcv.SVCCV(approx=...) in "
-    "sklearn.multiclass.OneVsOneClassifier or OneVsRestClassifier"
-)
+FOR_MORE_CLASSES = "for several classes use exactcv.SVCCV(approx=...)"
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,7 @@ class KernelRequest:
             folds,
             grid,
             present,
-            _budget(given.memory_limit) if cached else None,
+            budget_of(given.memory_limit) if cached else None,
         )
 
     @property
@@ -181,7 +178,7 @@ class FeatureRequest:
             want_decision=plan.want_decision,
             tol=plan.tol,
             options=chosen,
-            budget=_budget(given.memory_limit),
+            budget=budget_of(given.memory_limit),
         )
         return cls(ready, classes, present)
 
@@ -209,9 +206,3 @@ def _needs_cache(given: Given, plan: Plan) -> bool:
         return False
     able = get_method(plan.method).support.row_cache
     return able and shortage(int(shape[0]), given.memory_limit) is not None
-
-
-def _budget(memory_limit: Any) -> int:
-    if memory_limit is not None:
-        return parse_bytes(memory_limit)
-    return (available_memory() or 4 * 10**9) // 2

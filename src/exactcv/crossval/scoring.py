@@ -32,6 +32,7 @@ from .calibration import Sigmoid, couple, fit_sigmoid, raise_winners
 from .one_vs_one import ovo_columns, ovr_columns, votes_of
 
 __all__ = [
+    "PAIRS",
     "LeftOut",
     "Scorer",
     "chance_score",
@@ -70,6 +71,16 @@ class Scorer:
         self.pairs = isinstance(scoring, str) and scoring == PAIRS
         wanted = getattr(call, "_response_method", None)
         self.labels_only = call is None or wanted in ("predict", ("predict",))
+
+    @property
+    def needs_rows(self) -> bool:
+        """May it look at more than predictions?  Scorers that scikit-learn has made do not."""
+        return self.call is not None and not hasattr(self.call, "_score_func")
+
+    @property
+    def shown_name(self) -> str | None:
+        """For reports; None for accuracy."""
+        return None if self.call is None else str(getattr(self.name, "__name__", self.name))
 
     def takes_weights(self) -> bool:
         """Can the scorer use sample weights?"""

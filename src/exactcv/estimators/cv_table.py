@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..crossval.choice import EQUAL
-from ..types import FloatArray
+from ..crossval.one_vs_one import ovo_columns
+from ..types import FloatArray, IntArray
 
-__all__ = ["cv_table"]
+__all__ = ["cv_table", "values_by_row"]
 
 
 def cv_table(
@@ -45,3 +46,21 @@ def cv_table(
         "rank_test_score": 1 + (ranked[:, None] < ranked).sum(axis=1).astype(np.int32),
         **columns,
     }
+
+
+def values_by_row(decision: FloatArray, tested: IntArray, n: int) -> FloatArray:
+    """Left-out decision values (L, T, P) by row instead of by test, with the signs of "ovo".
+
+    Of two classes there is one value, (L, n).
+
+    Examples
+    --------
+    >>> values_by_row(np.array([[[1.0], [3.0], [5.0]]]), np.array([2, 2, 0]), 3)
+    array([[ 5., nan,  2.]])
+    """
+    counts = np.bincount(tested, minlength=n)
+    sums = np.zeros((n, len(decision), decision.shape[-1]))
+    np.add.at(sums, tested, decision.transpose(1, 0, 2))
+    with np.errstate(invalid="ignore"):
+        mean = (sums / counts[:, None, None]).transpose(1, 0, 2)
+    return mean[..., 0] if decision.shape[-1] == 1 else ovo_columns(mean)

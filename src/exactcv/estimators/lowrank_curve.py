@@ -1,147 +1,39 @@
-"""One gamma of ``SVCCV(approx=...)``: its rows and folds, its curve, its best point."""
+"""One gamma of ``SVCCV(approx=...)``: its curve, its score, its best point."""
 
 from __future__ import annotations
 
-import numbers
-import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import LeaveOneOut
 
 from ..crossval.choice import best_point, smallest_within
-from ..crossval.cross_validate import cross_validate
-from ..crossval.overviews import of_result
-from ..crossval.result import CVResult
-from ..crossval.tuning import error_and_se
-from ..exceptions import NotPSDWarning
-from ..judge.certificate import Certificate
+from ..crossval.components import enough_components
+from ..crossval.feature_pairs import FeatureClasses, FeatureResults, cross_validate_features
+from ..crossval.overviews import QUICK
+from ..crossval.scoring import LeftOut, Scorer, jackknife_se, shaped
+from ..crossval.tuning import count_by_weight, error_and_se
+from ..judge.certificate import Certificate, warn_if_short
+from ..judge.ledger import HOW
 from ..lowrank.features import FeatureMap
-from ..lowrank.open_source import open_source
 from ..lowrank.options import Options
-from ..lowrank.passes.distributed import as_local
-from ..lowrank.rows.kept import keep_rows
-from ..lowrank.rows.sources import ArrayRows, RowSource
-from ..problem import inputs
-from ..problem.checks import seed_from
-from ..problem.folds import Folds
-from ..problem.grid import make_grid
-from ..problem.intervals import effective_count
+from ..lowrank.task import FeatureProblem, FeatureTask
+from ..problem import checks, inputs
+from ..problem.grid import Grid, make_grid
+from ..problem.kernels import Kernel
 from ..report.overview import LeftOutRows, Overview
-from ..runtime.progress import Progress
-from ..types import FloatArray, IntArray, Output
+from ..runtime.memory import budget_of
+from ..runtime.progress import Progress, following
+from ..runtime.threads import Workers
+from ..runtime.user_line import user_level
+from ..types import FloatArray
+from .lowrank_rows import Rows
 
 if TYPE_CHECKING:
     from .svc_cv import SVCCV
 
-__all__ = ["ApproxCurve", "Rows", "curve", "left_out_values"]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The rows that count, and what is the same for every gamma.
-
-    Rows of weight zero are not among them, wherever the rows come from.  ``weight`` is None if
-    every row counts once; ``keep`` are the places of these rows among all ``n``, None if they are
-    all there.
-    """
-
-    source: RowSource
-    y: NDArray[Any]
-    weight: FloatArray | None
-    cv: Any
-    seed: int
-    keep: NDArray[np.intp] | None
-    n: int
-
-    @classmethod
-    def of(cls, model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
-        """Folds and seed are settled here, once: all gammas see the same folds and features."""
-        columns = [name for name in (y, sample_weight, groups) if isinstance(name, str)]
-        source = open_source(X, columns, Options().chunk_rows)
-        n, keep = source.n, np.arange(source.n)
-        labels, _, _ = inputs.encode_labels(_local(source, y), n)
-        weight = None
-        if sample_weight is not None:
-            weight = inputs.read_sample_weight(_local(source, sample_weight), n)
-            keep = np.flatnonzero(weight > 0)
-        groups = inputs.read_groups(_local(source, groups), n)
-        if weight is not None and len(keep) < n:
-            source, labels, weight = keep_rows(source, keep), labels[keep], weight[keep]
-            groups = None if groups is None else groups[keep]
-        return cls(
-            source=source,
-            y=labels,
-            weight=weight,
-            cv=_same_folds(model, source, labels, groups, keep, n),
-            seed=_seed(model),
-            keep=None if len(keep) == n else keep,
-            n=n,
-        )
-
-    @property
-    def uneven(self) -> bool:
-        """Do some rows count more than others?"""
-        return self.weight is not None and not (self.weight == self.weight[0]).all()
-
-    def effective_tests(self, tested: IntArray) -> float | None:
-        """How many rows the tested ones amount to; None if all weigh the same."""
-        if self.weight is None or not self.uneven:
-            return None
-        return effective_count(self.weight[np.unique(tested)])
-
-
-def _local(source: RowSource, given: Any) -> Any:
-    """Labels, weights or groups, which may be a column of the source or a Dask collection."""
-    return source.column(given) if isinstance(given, str) else as_local(given)
-
-
-def _seed(model: SVCCV) -> int:
-    """A number to draw features with; an int as it is, so that they are ``cross_validate``'s."""
-    given = model.random_state
-    return int(given) if isinstance(given, numbers.Integral) else seed_from(given)
-
-
-def _same_folds(
-    model: SVCCV,
-    source: RowSource,
-    labels: NDArray[Any],
-    groups: Any,
-    keep: NDArray[np.intp],
-    n: int,
-) -> Any:
-    """``cv`` for every gamma; leave-one-out stays what it is."""
-    cv = model.cv
-    if isinstance(cv, LeaveOneOut) or (isinstance(cv, str) and cv == "loo"):
-        return cv
-    # Splitters need the number of rows; where these are not in memory, that is all they get.
-    rows = np.broadcast_to(np.zeros(1), (source.n, 1))
-    if isinstance(source, ArrayRows):
-        rows = source.X
-    split_with = {} if groups is None else {"groups": groups}
-    return SameFolds(model._folds(rows, labels, keep, n, split_with))
-
-
-@dataclass(frozen=True)
-class SameFolds:
-    """Folds that were made before, as a splitter; the training part is what is not left out.
-
-    A list of pairs would hold nearly all rows once for each fold.
-    """
-
-    folds: Folds
-
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
-        for left_out, test in zip(self.folds.left_out, self.folds.test, strict=True):
-            train = np.ones(self.folds.n, dtype=bool)
-            train[left_out] = False
-            yield np.flatnonzero(train), test
-
-
-# --- one gamma ------------------------------------------------------------------------------------
+__all__ = ["ApproxCurve", "curve", "left_out_values", "packed", "unpacked"]
 
 
 @dataclass(frozen=True)
@@ -149,16 +41,19 @@ class ApproxCurve:
     """What came out for one gamma, along the grid of C.
 
     The point taken is ``overview.chosen``: the best one, or that of the 1-SE rule.  ``weights``
-    and ``intercept`` are those of its full-data model; ``decision`` (L, n) is kept on request.
-    ``wrong`` says which tests are, (L, T) in bits, eight to a byte.
+    (P, m) and ``intercept`` (P,) are those of its full-data models, positive for the second class
+    of each pair.  ``labels`` are the left-out predictions (L, T), `packed`; ``decision`` (L, T, P)
+    is kept on request.  ``score_se`` is NaN where it was not worked out.
     """
 
     overview: Overview
     certificate: Certificate
     weights: FloatArray
-    intercept: float
+    intercept: FloatArray
     feature_map: FeatureMap
-    wrong: NDArray[np.uint8]
+    score: FloatArray
+    score_se: FloatArray
+    labels: NDArray[np.unsignedinteger]
     decision: FloatArray | None = None
 
     @property
@@ -166,143 +61,211 @@ class ApproxCurve:
         return self.feature_map.gamma
 
 
-def curve(model: SVCCV, rows: Rows, gamma: Any, progress: bool | Progress) -> ApproxCurve:
+def packed(labels: NDArray[Any], n_classes: int) -> NDArray[Any]:
+    """Class numbers, of two classes eight to a byte.
+
+    Examples
+    --------
+    >>> packed(np.array([[0, 1, 1]], dtype=np.uint8), 2), packed(np.array([[2]]), 3)
+    (array([[96]], dtype=uint8), array([[2]]))
+    """
+    return np.packbits(labels.astype(bool), axis=1) if n_classes == 2 else labels
+
+
+def unpacked(labels: NDArray[Any], n_classes: int, n_tests: int) -> NDArray[Any]:
+    """Class numbers (L, T) again."""
+    return np.unpackbits(labels, axis=1, count=n_tests) if n_classes == 2 else labels
+
+
+def curve(
+    model: SVCCV, rows: Rows, kernel: Kernel, scorer: Scorer, progress: bool | Progress
+) -> ApproxCurve:
     """Cross-validate all C with one gamma."""
-    grid, lambdas = _grid(model, rows)
-    output: Output = "decision" if model.store_cv_results else "error"
-    result = _run(model, rows, gamma, grid, output, progress)
-    error, se = _error_and_se(result, rows)
-    short = result.certificate.short
-    Cs = result.Cs
-    _, best = best_point(error[None], short[None], Cs, np.zeros(1))
-    one_se = smallest_within(error, short, Cs, best, float(se[best]))
-    point = best if model.select == "min" else one_se
-    shown = replace(
-        of_result(result),
-        lambdas=result.lambdas if lambdas is None else lambdas,
-        error=error[None],
-        se=se[None],
-        best=(0, best),
-        one_se=(0, one_se),
-        chosen=(0, point),
-        left_out=_left_out(result, rows, point),
-        n_rows=rows.n,
-        effective=rows.effective_tests(result.test_row),
-        timings={},
-    )
-    assert result.weights is not None and result.feature_map is not None
-    decision = result.decision
-    if decision is not None and rows.keep is not None:
-        decision = np.full((len(Cs), rows.n), np.nan)
-        decision[:, rows.keep] = result.decision
+    grid, grown = make_grid(model.Cs, model.lambdas, rows.total), ""
+    keeps = model.store_cv_results or not scorer.labels_only
+
+    def run(m: int) -> _Run:
+        return _run(model, rows, kernel, grid, keeps, m, progress)
+
+    if model.n_components == "auto":
+        found, grown = enough_components(run, rows.n_used, model.memory_limit)
+    else:
+        found = run(inputs.check_components(model.n_components))
+    n_solutions = len(grid) * (len(rows.folds) + 1)
+    warn_if_short(found.certificate, grid.Cs, n_solutions, stacklevel=user_level() + 1)
+    score, se = 1.0 - found.error, found.se
+    if scorer.call is not None:
+        score = np.array([_left_out(rows, found, l, model).score_with(
+            scorer, rows.shown, rows.score_arguments) for l in range(len(grid))])  # fmt: skip
+        se = np.full(len(grid), np.nan)
+    short, Cs = found.certificate.short, grid.Cs
+    _, best = best_point(-score[None], short[None], Cs, np.zeros(1))
+    if scorer.call is not None and model.select == "1se":
+        left_out = _left_out(rows, found, best, model)
+        tests = rows.shown, rows.score_arguments, rows.folds.pair_folds
+        se[best] = jackknife_se(left_out, scorer, *tests)
+    one_se = None
+    if model.select == "1se" or scorer.call is None:
+        one_se = smallest_within(1.0 - score, short, Cs, best, float(se[best]))
+    point = best if model.select == "min" or one_se is None else one_se
+    shown = _overview(model, rows, kernel, grid, found, point)
+    shown = replace(shown, best=(0, best), one_se=None if one_se is None else (0, one_se))
+    if scorer.call is not None:
+        shown = replace(shown, score=score[None], scoring=scorer.shown_name)
+    decision = found.decision
+    if not model.store_cv_results and decision is not None and decision.size > QUICK:
+        decision = None  # it was wanted for the score alone
     return ApproxCurve(
-        overview=shown,
-        certificate=result.certificate,
-        weights=result.weights[point].copy(),
-        intercept=float(result.intercept[point]),
-        feature_map=result.feature_map,
-        wrong=np.packbits(result.pair_wrong, axis=1),
+        overview=replace(shown, grown=grown),
+        certificate=found.certificate,
+        weights=found.all.weights[:, point].copy(),
+        intercept=found.all.intercept[:, point].copy(),
+        feature_map=found.feature_map,
+        score=score,
+        score_se=se,
+        labels=packed(found.all.labels, len(rows.classes)),
         decision=decision,
     )
 
 
 def left_out_values(
     model: SVCCV, rows: Rows, chosen: ApproxCurve, progress: bool | Progress
-) -> tuple[FloatArray, FloatArray]:
-    """Left-out decision values and weights, one for each test, at the chosen point alone.
+) -> FloatArray:
+    """Left-out decision values (T, P) at the chosen point alone.
 
-    For one C this takes far less than ``output="decision"`` for the whole grid.
+    For one C this takes far less than all values of the grid.
     """
-    (grid, _), point = _grid(model, rows), chosen.overview.chosen[1]
-    values = {name: value[point : point + 1] for name, value in _explicit(grid, chosen).items()}
-    gamma = "median" if chosen.gamma is None else chosen.gamma
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPSDWarning)  # it has been said
-        m = chosen.feature_map.n_components
-        result = _run(model, rows, gamma, values, "decision", progress, m)
-    assert result.pair_decision is not None
-    weight = np.ones(len(result.test_row))
-    if rows.weight is not None:
-        weight = rows.weight[result.test_row]
-    return np.asarray(result.pair_decision[0]), weight
+    point = chosen.overview.chosen[1]
+    if chosen.decision is not None:
+        return chosen.decision[point]
+    grid = make_grid(model.Cs, model.lambdas, rows.total).part(np.array([point]))
+    # The map that was fitted, so that nothing has to be said of its kernel again.
+    found = _run(
+        model, rows, model._kernels()[0], grid, True, chosen.feature_map.n_components, progress,
+        chosen.feature_map,
+    )  # fmt: skip
+    assert found.decision is not None
+    return found.decision[0]
 
 
-def _grid(model: SVCCV, rows: Rows) -> tuple[dict[str, Any], FloatArray | None]:
-    """``Cs`` or ``lambdas`` for ``cross_validate``, and the lambdas as they are to be shown.
-
-    ``cross_validate`` counts rows in C = 1 / (2 n lambda), ``SVCCV`` adds up their weights W:
-    lambda W / n gives the first the C of the second.
-    """
-    if rows.weight is None:
-        return {"Cs": model.Cs, "lambdas": model.lambdas}, None
-    total = float(rows.weight.sum())
-    grid = make_grid(model.Cs, model.lambdas, total)
-    if model.Cs is not None:
-        return {"Cs": grid.Cs}, grid.lambdas
-    return {"lambdas": grid.lambdas * (total / len(rows.weight))}, grid.lambdas
+# --- one run --------------------------------------------------------------------------------------
 
 
-def _explicit(grid: dict[str, Any], chosen: ApproxCurve) -> dict[str, FloatArray]:
-    """The same grid as arrays: a number of lambdas, or none at all, stands for the papers' grid."""
-    if grid.get("Cs") is not None:
-        return {"Cs": chosen.overview.Cs}
-    lambdas = grid.get("lambdas")
-    if isinstance(lambdas, np.ndarray) and lambdas.ndim:
-        return {"lambdas": lambdas}
-    return {"lambdas": chosen.overview.lambdas}
+@dataclass(frozen=True)
+class _Run:
+    """What a cross-validation gave, and its error by weight."""
+
+    all: FeatureResults
+    error: FloatArray
+    se: FloatArray
+    best: int
+
+    @property
+    def feature_map(self) -> FeatureMap:
+        return self.all.feature_map
+
+    @property
+    def certificate(self) -> Certificate:
+        return self.all.certificate
+
+    @property
+    def decision(self) -> FloatArray | None:
+        return self.all.decision
 
 
 def _run(
     model: SVCCV,
     rows: Rows,
-    gamma: Any,
-    grid: dict[str, Any],
-    output: Output,
+    kernel: Kernel,
+    grid: Grid,
+    want_decision: bool,
+    n_components: int,
     progress: bool | Progress,
-    n_components: int | None = None,
-) -> CVResult:
-    source: Any = rows.source  # besides what users may give
-    return cross_validate(
-        source,
-        rows.y,
-        kernel=model.kernel,
-        gamma=gamma.item() if isinstance(gamma, np.generic) else gamma,
-        degree=model.degree,
-        coef0=model.coef0,
-        **grid,
-        cv=rows.cv,
-        sample_weight=rows.weight,
-        class_weight=model.class_weight,
+    feature_map: FeatureMap | None = None,
+) -> _Run:
+    problem = FeatureProblem(
+        source=rows.source,
+        y=np.where(rows.codes > 0, 1.0, -1.0),
+        weight=rows.weight,
+        kernel=kernel,
+        approx=str(model.approx),
+        n_components=n_components,
+        seed=rows.seed,
         fit_intercept=model.fit_intercept,
-        output=output,
-        n_jobs=model.n_jobs,
-        tol=model.tol,
-        random_state=rows.seed,
-        progress=progress,
-        approx=model.approx,
-        n_components=model.n_components if n_components is None else n_components,
-        memory_limit=model.memory_limit,
+        feature_map=feature_map,
+    )
+    task = FeatureTask(
+        problem=problem,
+        folds=count_by_weight(rows.folds, grid, rows.sample_weight),
+        grid=grid,
+        want_decision=want_decision,
+        tol=float(model.tol),
+        options=Options(),
+        budget=budget_of(model.memory_limit),
+    )
+    n_threads = checks.check_n_threads(model.n_jobs)
+    with following(progress) as watch, Workers(n_threads, watch) as workers:
+        found = cross_validate_features(FeatureClasses(task, rows.codes), workers)
+    error, se = error_and_se(found.wrong, rows.folds.offsets, rows.test_weight)
+    _, best = best_point(error[None], found.certificate.short[None], grid.Cs, np.zeros(1))
+    return _Run(found, error, se, best)
+
+
+def _left_out(rows: Rows, found: _Run, l: int, model: SVCCV) -> LeftOut:
+    """The left-out results of one grid point, as scorers see them."""
+    decision = None if found.decision is None else found.decision[l]
+    labels = found.all.labels[l].astype(np.intp)
+    shape = model.decision_function_shape
+    return LeftOut(rows.classes, rows.truth, labels, decision, rows.test_weight, shape)
+
+
+def _overview(
+    model: SVCCV, rows: Rows, kernel: Kernel, grid: Grid, found: _Run, point: int
+) -> Overview:
+    certificate, stats = found.certificate, found.all.stats
+    count = found.feature_map.n_components
+    gamma = found.feature_map.gamma
+    return Overview(
+        Cs=grid.Cs,
+        lambdas=grid.lambdas,
+        gammas=np.array([np.nan if gamma is None else gamma]),
+        error=found.error[None],
+        se=found.se[None],
+        n_errors=found.all.wrong.sum(axis=1)[None],
+        at_bound=found.all.at_bound[None],
+        kkt=certificate.kkt[None],
+        gap=certificate.gap[None],
+        best=(0, point),
+        one_se=None,
+        chosen=(0, point),
+        left_out=_left_out_rows(rows, found.all.labels[point], found.decision, point),
+        classes=rows.classes,
+        n_rows=rows.n,
+        n_folds=len(rows.folds),
+        leave_one_out=rows.folds.leave_one_out,
+        fit_intercept=model.fit_intercept,
+        method=model.method,
+        loss=model.loss,
+        kernel=kernel.label,
+        approx=f"{model.approx}, {count} components",
+        scale_with_fold=grid.scale_with_fold,
+        effective=rows.effective_tests,
+        settled={name: stats.get(name, 0) for name in HOW},
+        exact=certificate.exact,
+        convex=certificate.convex,
+        unresolved=len(certificate.unresolved),
+        tol=certificate.tol,
     )
 
 
-def _error_and_se(result: CVResult, rows: Rows) -> tuple[FloatArray, FloatArray]:
-    """Errors count by weight, as everywhere in ``SVCCV``."""
-    if rows.weight is None or not rows.uneven:
-        return result.error, result.se
-    sizes = np.bincount(result.test_fold)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    return error_and_se(result.pair_wrong, offsets, rows.weight[result.test_row])
-
-
-def _left_out(result: CVResult, rows: Rows, point: int) -> LeftOutRows:
+def _left_out_rows(
+    rows: Rows, labels: NDArray[Any], decision: FloatArray | None, point: int
+) -> LeftOutRows:
     """A left-out value of zero votes against the row's own class."""
-    tested = result.test_row
-    truth = (result.y[tested] > 0).astype(np.intp)
-    wrong = result.pair_wrong[point]
-    decision = None if result.pair_decision is None else result.pair_decision[point]
+    values = None if decision is None else shaped(decision[point], len(rows.classes), "ovr")
     return LeftOutRows(
-        row=tested if rows.keep is None else rows.keep[tested],
-        truth=truth,
-        predicted=np.where(wrong, 1 - truth, truth),
-        decision=decision,
+        row=rows.tested,
+        truth=rows.truth,
+        predicted=labels.astype(np.intp),
+        decision=values,
     )

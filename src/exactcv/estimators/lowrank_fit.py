@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -12,22 +13,30 @@ from scipy import sparse
 
 from ..crossval.choice import best_point
 from ..crossval.corrected import Corrected, Points, correct
-from ..crossval.overviews import QUICK, shown_correction
-from ..crossval.scoring import fit_sigmoids, read_scoring, warn_if_flat
-from ..crossval.tuning import Store
-from ..crossval.weighted_scores import Tests
+from ..crossval.overviews import QUICK, SORTING, shown_correction
+from ..crossval.scoring import (
+    Scorer,
+    chance_score,
+    fit_sigmoids,
+    probabilities,
+    shaped,
+    warn_if_flat,
+)
+from ..crossval.weighted_scores import Tests, is_quick
 from ..exceptions import InputError, Interrupted, UnsupportedError
 from ..judge.certificate import Certificate
 from ..lowrank.options import Options
 from ..lowrank.rows.kept import KeptRows
 from ..lowrank.rows.parquet import ParquetRows
 from ..lowrank.rows.sources import RowSource
-from ..report.overview import Overview, beside
+from ..problem import checks
+from ..report.overview import LeftOutRows, Overview, beside
 from ..runtime.progress import Progress, job
 from ..runtime.threads import SingleThreadedBlas
 from ..types import FloatArray
-from .cv_table import cv_table
-from .lowrank_curve import ApproxCurve, Rows, curve, left_out_values
+from .cv_table import cv_table, values_by_row
+from .lowrank_curve import ApproxCurve, curve, left_out_values, unpacked
+from .lowrank_rows import Rows
 
 if TYPE_CHECKING:
     from .svc_cv import SVCCV, Keep
@@ -43,7 +52,7 @@ class Fitted:
     """What a fit leaves.
 
     attributes : of the estimator; ``weights_`` and ``feature_map_`` instead of support vectors.
-    values : left-out values at the chosen point, (T, 1), if they were wanted.
+    values : left-out values at the chosen point, (T, pairs), if they were wanted.
     stopped : how much was done when the user stopped it, in words; None if all was.
     """
 
@@ -53,36 +62,45 @@ class Fitted:
 
 
 def fit_approximately(
-    model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: Any, keep: Keep
+    model: SVCCV,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Any,
+    scorer: Scorer,
+    keep: Keep,
 ) -> Fitted:
     """Cross-validate every gamma with an approximate kernel; the model at the best point."""
     start = perf_counter()
-    gammas = [kernel.gamma for kernel in model._kernels()]
-    rows = Rows.of(model, X, y, sample_weight, groups)
-    _check(model, rows)
+    _check(model)
+    kernels = model._kernels()
+    rows = Rows.of(model, X, y, sample_weight, groups, scorer)
     wants_values = model.probability or keep.values
     curves: list[ApproxCurve] = []
     stopped = None
-    with SingleThreadedBlas(), job(bool(model.verbose), len(gammas) + wants_values) as progress:
+    with SingleThreadedBlas(), job(bool(model.verbose), len(kernels) + wants_values) as progress:
         try:
-            for number, gamma in enumerate(gammas):
-                curves.append(_kept_curve(model, rows, gamma, number, progress, keep.store))
+            for number, kernel in enumerate(kernels):
+                known = None if keep.store is None else keep.store.load(number)
+                curves.append(known or curve(model, rows, kernel, scorer, progress))
+                if known is None and keep.store is not None:
+                    keep.store.save(number, curves[-1])
         except KeyboardInterrupt as stop:
             if not curves:
                 raise Interrupted("interrupted before the first gamma was done") from stop
-            stopped = f"{len(curves)} of {len(gammas)} gammas done"
+            stopped = f"{len(curves)} of {len(kernels)} gammas done"
             wants_values, progress = model.probability, False
-        attributes, values = _best(model, rows, curves, wants_values, progress)
+        attributes, values = _best(model, rows, scorer, curves, wants_values, progress)
     attributes |= _names(X, rows.source)
     shown = attributes["_shown"]
     attributes["_shown"] = replace(shown, timings={"total": perf_counter() - start})
     return Fitted(attributes, values, stopped)
 
 
-def _check(model: SVCCV, rows: Rows) -> None:
+def _check(model: SVCCV) -> None:
     """What an approximate kernel does not go with is refused, with what to do instead."""
+    checks.check_choice("approx", model.approx, ("rff", "nystroem"), "or None")
     refused = {
-        f"scoring={model.scoring!r}": model.scoring not in (None, "accuracy"),
         f"method={model.method!r}": model.method != "exact",
         f"loss={model.loss!r}": model.loss != "hinge",
     }
@@ -92,103 +110,106 @@ def _check(model: SVCCV, rows: Rows) -> None:
                 f"SVCCV(approx={model.approx!r}) does not go with {what}; leave it out, or use "
                 "approx=None"
             )
-    classes = np.unique(rows.y)
-    if len(classes) > 2:
-        raise UnsupportedError(
-            "Only binary classification is supported. "  # scikit-learn's words
-            f"SVCCV(approx={model.approx!r}) separates two classes, y has {len(classes)}; wrap it "
-            "in sklearn.multiclass.OneVsOneClassifier"
-        )
-    if len(classes) == 1:
-        among = "" if rows.keep is None else ", among the rows with positive weight"
-        raise InputError(
-            f"y has one class only, {classes[0]!r}{among}; a classifier needs rows of two classes"
-        )
-
-
-def _kept_curve(
-    model: SVCCV,
-    rows: Rows,
-    gamma: Any,
-    number: int,
-    progress: bool | Progress,
-    store: Store | None,
-) -> ApproxCurve:
-    """The curve from the store if it is there; else it is computed and put there."""
-    found: ApproxCurve | None = None if store is None else store.load(number)
-    if found is None:
-        found = curve(model, rows, gamma, progress)
-        if store is not None:
-            store.save(number, found)
-    return found
 
 
 def _best(
     model: SVCCV,
     rows: Rows,
+    scorer: Scorer,
     curves: list[ApproxCurve],
     wants_values: bool,
     progress: bool | Progress,
 ) -> tuple[dict[str, Any], FloatArray | None]:
     """The attributes of the model at the best point, and its left-out values."""
     parts = [one.overview for one in curves]
-    error = np.concatenate([part.error for part in parts])
+    score = np.array([one.score for one in curves])
+    if np.isnan(score).all():
+        raise InputError(f"scoring={model.scoring!r} is NaN at every grid point")
     gammas = np.concatenate([part.gammas for part in parts])
     short = np.array([one.certificate.short for one in curves])
-    g, _ = best_point(error, short, parts[0].Cs, gammas)
-    chosen, shown = curves[g], beside(parts, g)
+    g, _ = best_point(-score, short, parts[0].Cs, gammas)
+    chosen, shown, several = curves[g], beside(parts, g), len(rows.classes) > 2
+    if scorer.call is not None:
+        arguments = scorer, rows.shown, rows.score_arguments
+        chance = chance_score(rows.classes, rows.truth, rows.test_weight, *arguments)
+        shown = replace(shown, score=score, chance=chance)
     attributes: dict[str, Any] = {
         "classes_": shown.classes,
         "gamma_": chosen.gamma,
         "n_features_in_": chosen.feature_map.n_features,
-        "weights_": chosen.weights,
+        "weights_": -chosen.weights if several else chosen.weights[0],
         "feature_map_": chosen.feature_map,
-        "intercept_": np.array([chosen.intercept]),
+        "intercept_": -chosen.intercept if several else chosen.intercept,
     }
     values = None
     if wants_values:
-        flat, weight = left_out_values(model, rows, chosen, progress)
-        values = flat[:, None]
-        shown = replace(shown, left_out=replace(shown.left_out, decision=flat))
-        if model.probability:
-            truth = shown.left_out.truth
-            attributes["_sigmoids"] = fit_sigmoids(values, truth, 2, weight)
-            warn_if_flat(attributes["_sigmoids"], shown.classes)
-    corrected = _corrected(model, rows, curves, shown)
-    if corrected is not None:
-        attributes["_correction"] = corrected
-        shown = replace(shown, corrected=shown_correction(corrected, True, shown.error.size))
+        values = left_out_values(model, rows, chosen, progress)
+        attributes |= _sigmoids(model, rows, values)
+        shown = replace(shown, left_out=_with_values(rows, shown, values, attributes))
+    correction = _correction(model, rows, scorer, curves, shown)
+    if correction is not None:
+        attributes["_correction"] = correction
+    if isinstance(correction, Corrected):
+        by_error = scorer.call is None
+        corrected = shown_correction(correction, by_error, shown.error.size)
+        shown = replace(shown, corrected=corrected)
     attributes["_shown"] = shown
-    return attributes | _results(model, curves, shown), values
+    return attributes | _results(model, rows, curves, shown, score), values
 
 
-def _corrected(
-    model: SVCCV, rows: Rows, curves: list[ApproxCurve], shown: Overview
-) -> Corrected | None:
-    """The score after tuning; None of so many tests that the bootstrap would take long."""
-    left_out, n_tests = shown.left_out, shown.n_tested
-    if shown.error.size * n_tests > QUICK:
+def _sigmoids(model: SVCCV, rows: Rows, values: FloatArray) -> dict[str, Any]:
+    """What makes probabilities of decision values, if they are wanted."""
+    if not model.probability:
+        return {}
+    found = fit_sigmoids(values, rows.truth, len(rows.classes), rows.test_weight)
+    warn_if_flat(found, rows.classes)
+    return {"_sigmoids": found}
+
+
+def _with_values(
+    rows: Rows, shown: Overview, values: FloatArray, attributes: dict[str, Any]
+) -> LeftOutRows:
+    k, sigmoids = len(rows.classes), attributes.get("_sigmoids")
+    stated = None if sigmoids is None else probabilities(values, sigmoids, k)
+    return replace(shown.left_out, decision=shaped(values, k, "ovr"), probability=stated)
+
+
+def _correction(
+    model: SVCCV, rows: Rows, scorer: Scorer, curves: list[ApproxCurve], shown: Overview
+) -> Corrected | partial[Corrected] | None:
+    """The score after tuning, or how to work it out if a scorer takes its time.
+
+    None of so many tests that the bootstrap would take long.
+    """
+    k, n_tests = len(rows.classes), len(rows.truth)
+    size = shown.error.size * n_tests * (1 if scorer.labels_only else SORTING)
+    known = scorer.labels_only or all(one.decision is not None for one in curves)
+    if size > QUICK or not known:
         return None
-    wrong = np.unpackbits(np.concatenate([one.wrong for one in curves]), axis=1, count=n_tests)
-    truth, weight = left_out.truth, np.ones(n_tests)
-    if rows.weight is not None:
-        kept = np.arange(rows.n) if rows.keep is None else rows.keep
-        weight = rows.weight[np.searchsorted(kept, left_out.row)]
+    decision = None
+    if not scorer.labels_only:
+        decision = np.concatenate([one.decision for one in curves if one.decision is not None])
+    drawn = rows.folds.pair_rows
+    if rows.groups is not None and len(np.unique(rows.groups[drawn])) > 1:
+        drawn = rows.groups[drawn]
     tests = Tests(
-        classes=shown.classes,
-        unit=np.unique(left_out.row, return_inverse=True)[1],
-        codes=truth,
-        labels=np.where(wrong, 1 - truth, truth).astype(np.int8),
-        decision=None,
-        weight=weight,
-        shown=left_out.row[:, None],
-        arguments={},
+        classes=rows.classes,
+        unit=np.unique(drawn, return_inverse=True)[1].ravel(),
+        codes=rows.truth,
+        labels=np.concatenate([unpacked(one.labels, k, n_tests) for one in curves]),
+        decision=decision,
+        weight=rows.test_weight,
+        shown=rows.shown,
+        arguments=rows.score_arguments,
+        shape=model.decision_function_shape,
     )
     short = np.concatenate([one.certificate.short for one in curves])
-    allowance = float(shown.se[shown.best]) if model.select == "1se" else None
+    se = np.array([one.score_se for one in curves])
+    allowance = float(se[shown.best]) if model.select == "1se" else None
     points = Points(shown.Cs, shown.gammas, short, allowance)
-    apparent = 1.0 - float(shown.error[shown.chosen])
-    return correct(tests, points, read_scoring(None), apparent=apparent, random_state=0)
+    apparent = float(curves[shown.chosen[0]].score[shown.chosen[1]])
+    later = partial(correct, tests, points, scorer, apparent=apparent, random_state=0)
+    return later() if is_quick(scorer, k) else later
 
 
 def _names(X: Any, source: RowSource) -> dict[str, Any]:
@@ -200,43 +221,52 @@ def _names(X: Any, source: RowSource) -> dict[str, Any]:
     return {}
 
 
-def _results(model: SVCCV, curves: list[ApproxCurve], shown: Overview) -> dict[str, Any]:
+def _results(
+    model: SVCCV, rows: Rows, curves: list[ApproxCurve], shown: Overview, score: FloatArray
+) -> dict[str, Any]:
     """``cv_results_``, the certificate and the chosen point."""
-    L = len(shown.Cs)
     columns = ("error", "se", "n_errors", "at_bound", "kkt", "gap")
     results = cv_table(
         shown.Cs,
         shown.lambdas,
         shown.gammas,
-        1.0 - shown.error,
-        shown.se,
+        score,
+        np.array([one.score_se for one in curves]),
         **{name: getattr(shown, name).ravel() for name in columns},
     )
     if model.store_cv_results:
-        results["decision"] = np.concatenate([one.decision for one in curves])
+        values = [one.decision for one in curves if one.decision is not None]
+        by_row = [values_by_row(decision, rows.tested, rows.n) for decision in values]
+        results["decision"] = np.concatenate(by_row)
     g, l = shown.chosen
     return {
         "cv_results_": results,
         "certificate_": Certificate.joined([one.certificate for one in curves]),
-        "best_index_": g * L + l,
-        "best_score_": float(1.0 - shown.error[g, l]),
+        "best_index_": g * len(shown.Cs) + l,
+        "best_score_": float(score[g, l]),
         "C_": float(shown.Cs[l]),
         "lambda_": float(shown.lambdas[l]),
     }
 
 
 def decision_values(model: SVCCV, X: Any) -> FloatArray:
-    """(rows, 1), chunk by chunk: features of all rows at once may be many."""
-    step = max(1, (1 << 24) // len(model.weights_))
+    """(rows, pairs), positive for the second class of each pair.
+
+    Chunk by chunk: features of all rows at once may be many.
+    """
+    several = model.weights_.ndim == 2
+    weights = -model.weights_.T if several else model.weights_[:, None]
+    intercept = -model.intercept_ if several else model.intercept_
+    step = max(1, (1 << 24) // len(weights))
     parts = [
-        model.feature_map_.transform(X[start : start + step]) @ model.weights_
+        model.feature_map_.transform(X[start : start + step]) @ weights
         for start in range(0, X.shape[0], step)
     ]
-    return np.asarray(np.concatenate(parts) + model.intercept_[0])[:, None]
+    return np.asarray(np.concatenate(parts) + intercept)
 
 
 def values_of_file(model: SVCCV, path: str | os.PathLike[str]) -> FloatArray:
-    """(rows, 1), of a Parquet file or a folder of them.
+    """(rows, pairs), of a Parquet file or a folder of them.
 
     Columns are found by name if the model knows names, and then there may be others.
     """

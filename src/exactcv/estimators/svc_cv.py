@@ -23,8 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..algorithms import get_method
 from ..crossval.corrected import Corrected, correction_of
 from ..crossval.nested_result import NestedResult
-from ..crossval.one_vs_one import ovo_columns
-from ..crossval.overviews import QUICK, of_tuned
+from ..crossval.overviews import QUICK, SORTING, of_tuned
 from ..crossval.run import Plan
 from ..crossval.scoring import (
     Scorer,
@@ -65,7 +64,7 @@ from ..types import (
     Splits,
     Vector,
 )
-from .cv_table import cv_table
+from .cv_table import cv_table, values_by_row
 from .every_c_fit import check_every_c, narrowed, wants_every_c
 from .forget import TrainedOn, forget
 from .kernel_classifier import KernelClassifier
@@ -75,9 +74,6 @@ from .settings import dense, grid_of, kernels_of, routed, rows_of
 from .sv_layout import layout
 
 __all__ = ["SVCCV", "Keep", "fit_svc"]
-
-# What a score of sorted values takes in the bootstrap, in terms of one of labels.
-SORTING = 10
 
 
 @dataclass(frozen=True)
@@ -161,11 +157,11 @@ class SVCCV(KernelClassifier):
         ``exactcv.cross_validate`` does.
     approx, n_components, memory_limit :
         As in ``exactcv.cross_validate``: features that stand in for the kernel, for data whose
-        kernel matrix would not fit.  Two classes, ``loss="hinge"``, accuracy as the score.  X, y,
+        kernel matrix would not fit; all pairs of classes share them.  ``loss="hinge"``.  X, y,
         weights and groups may then be all that ``cross_validate`` takes, and ``predict`` and the
         like take Parquet files.  ``random_state`` draws the features, the same for every gamma;
-        ``n_components="auto"`` is settled for every gamma by itself.
-        In a fold, ``lambdas`` count rows, whatever their weights.
+        ``n_components="auto"`` is settled for every gamma by itself.  Scorers that are functions of
+        the rows themselves need them in memory.
 
     Attributes
     ----------
@@ -198,7 +194,8 @@ class SVCCV(KernelClassifier):
         As in ``SVC``; only with ``kernel="linear"``.
     weights_, feature_map_ :
         With ``approx``, instead of support vectors:
-        ``f(x) = feature_map_.transform(x) @ weights_ + intercept_``.
+        ``f(x) = feature_map_.transform(x) @ weights_.T + intercept_``; with several classes
+        ``weights_`` has a row for each pair, and these are the columns of "ovo".
     n_features_in_, feature_names_in_ :
         As everywhere in scikit-learn.
 
@@ -367,12 +364,13 @@ class SVCCV(KernelClassifier):
 
         if params:
             raise InputTypeError(f"with approx, fit() does not take {sorted(params)}")
+        scorer = read_scoring(self.scoring)
         frame = hasattr(X, "iloc") and not hasattr(X, "dask")
         if frame or isinstance(X, (np.ndarray, list)) or sparse.issparse(X):
             X, y = self._read_rows(X, y)
         else:
             self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        fitted = fit_approximately(self, X, y, sample_weight, groups, keep)
+        fitted = fit_approximately(self, X, y, sample_weight, groups, scorer, keep)
         for name in (*_OF_A_KERNEL, "_sigmoids", "_correction"):  # of an earlier fit
             self.__dict__.pop(name, None)
         for name, value in fitted.attributes.items():
@@ -668,25 +666,14 @@ class SVCCV(KernelClassifier):
             gap=self.certificate_.gap,
         )
         if self.store_cv_results:
-            results["decision"] = self._by_row(tuning, tuned.stacked("decision"), keep, n)
+            tested = keep[tuning.folds.pair_rows]
+            results["decision"] = values_by_row(tuned.stacked("decision"), tested, n)
         self.cv_results_ = results
         self.best_index_ = tuned.kernel * len(grid) + tuned.point
         self.best_score_ = float(score[tuned.kernel, tuned.point])
         self.C_ = float(grid.Cs[tuned.point])
         self.lambda_ = float(results["lambda"][self.best_index_])
         self.gamma_ = tuned.chosen.gamma
-
-    def _by_row(
-        self, tuning: Tuning, decision: FloatArray, keep: NDArray[np.intp], n: int
-    ) -> FloatArray:
-        """Left-out decision values by row instead of by test."""
-        tested = keep[tuning.folds.pair_rows]
-        counts = np.bincount(tested, minlength=n)
-        sums = np.zeros((n, len(decision), decision.shape[-1]))
-        np.add.at(sums, tested, decision.transpose(1, 0, 2))
-        with np.errstate(invalid="ignore"):
-            mean = (sums / counts[:, None, None]).transpose(1, 0, 2)
-        return mean[..., 0] if len(self.classes_) == 2 else ovo_columns(mean)
 
     def _keep_model(self, tuning: Tuning, tuned: Tuned, X: Any, keep: NDArray[np.intp]) -> None:
         for name in ("weights_", "feature_map_", "forgotten_"):  # of what this was before
@@ -716,7 +703,6 @@ class SVCCV(KernelClassifier):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.classifier_tags.multi_class = self.approx is None
         return tags
 
 

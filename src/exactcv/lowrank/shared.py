@@ -55,9 +55,10 @@ class SharedFeatures(Protocol):
 def share(task: FeatureTask, codes: IntArray, workers: Workers) -> SharedFeatures:
     """Fit the map to all rows and make the features, once."""
     check_room(task)
-    problem = task.problem
-    landmarks = problem.n_components if problem.approx == "nystroem" else 0
-    fmap, _ = fit_map(problem, smallest_keys(problem.n, landmarks, problem.seed))
+    problem, fmap = task.problem, task.problem.feature_map
+    if fmap is None:
+        landmarks = problem.n_components if problem.approx == "nystroem" else 0
+        fmap, _ = fit_map(problem, smallest_keys(problem.n, landmarks, problem.seed))
     if isinstance(problem.source, DaskRows):
         return _WithDask(task, fmap)
     return _Here.make(task, fmap, np.argsort(codes, kind="stable"), workers)
@@ -74,9 +75,7 @@ class _Here:
     kept: int
 
     @classmethod
-    def make(
-        cls, task: FeatureTask, fmap: FeatureMap, order: IntArray, workers: Workers
-    ) -> _Here:
+    def make(cls, task: FeatureTask, fmap: FeatureMap, order: IntArray, workers: Workers) -> _Here:
         source, options = task.problem.source, task.options
         on_disk = options.store_for(source.n, fmap.n_components, task.budget) != "memory"
         Z = scratch_array((source.n, fmap.n_components), options.dtype, on_disk, options.folder)

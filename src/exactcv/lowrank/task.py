@@ -26,8 +26,8 @@ __all__ = ["FeatureProblem", "FeatureTask"]
 class FeatureProblem:
     """Rows that can be read in chunks, labels +-1, weights, and how features are made of rows.
 
-    ``seed`` draws the features, and every sample of the rows.  ``feature_map`` is given where it has
-    been fitted before, to more rows than these.
+    ``seed`` draws the features, and every sample of the rows.  ``feature_map`` is given where it
+    has been fitted before, to more rows than these.
     """
 
     source: RowSource

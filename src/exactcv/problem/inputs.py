@@ -52,6 +52,7 @@ __all__ = [
     "Data",
     "Present",
     "check_approx",
+    "check_components",
     "check_folds",
     "check_kernel",
     "check_some_training",
@@ -274,13 +275,18 @@ def check_kernel(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> Kernel:
 def check_approx(approx: Any, n_components: Any, method: str, loss: str) -> int:
     """``n_components`` as a number; what ``approx`` cannot do is refused."""
     check_choice("approx", approx, ("rff", "nystroem"), "or None")
-    if isinstance(n_components, bool) or not isinstance(n_components, numbers.Integral):
-        raise InputTypeError(f"n_components must be an integer or 'auto', got {n_components!r}")
-    if n_components < 1:
-        raise InputError(f"n_components must be at least 1, got {n_components}")
     if method != "exact" or loss != "hinge":
         raise UnsupportedError(
             f"approx={approx!r} goes with method='exact' and loss='hinge', got method={method!r} "
             f"and loss={loss!r}; leave these out, or use approx=None"
         )
+    return check_components(n_components)
+
+
+def check_components(n_components: Any) -> int:
+    """A number of features."""
+    if isinstance(n_components, bool) or not isinstance(n_components, numbers.Integral):
+        raise InputTypeError(f"n_components must be an integer or 'auto', got {n_components!r}")
+    if n_components < 1:
+        raise InputError(f"n_components must be at least 1, got {n_components}")
     return int(n_components)

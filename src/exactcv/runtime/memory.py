@@ -11,6 +11,7 @@ from ..exceptions import InputError, InputTypeError, MemoryLimitError
 __all__ = [
     "Budget",
     "available_memory",
+    "budget_of",
     "check_memory",
     "matrix_size",
     "parse_bytes",
@@ -54,6 +55,13 @@ def parse_bytes(limit: int | float | str) -> int:
     if size <= 0:
         raise InputError(f"memory_limit must be positive and finite, got {limit!r}")
     return size
+
+
+def budget_of(memory_limit: int | float | str | None) -> int:
+    """Bytes for a run that keeps to a limit: that limit, or half of what the system has left."""
+    if memory_limit is not None:
+        return parse_bytes(memory_limit)
+    return (available_memory() or 4 * 10**9) // 2
 
 
 def available_memory() -> int | None:

@@ -95,7 +95,9 @@ def curve_tree(curve: ApproxCurve) -> dict[str, Any]:
         "intercept": curve.intercept,
         "feature_map": feature_map_tree(curve.feature_map),
         "n_features": curve.feature_map.n_features,
-        "wrong": curve.wrong,
+        "score": curve.score,
+        "score_se": curve.score_se,
+        "labels": curve.labels,
         "decision": curve.decision,
     }
 
@@ -103,13 +105,18 @@ def curve_tree(curve: ApproxCurve) -> dict[str, Any]:
 def curve_in(tree: dict[str, Any]) -> ApproxCurve:
     """The curve again."""
     fmap = feature_map_in(tree["feature_map"], tree["n_features"])
-    need_numbers(array_in(tree, "weights"), (fmap.n_components,), "weights")
+    overview = overview_in(tree["overview"])
+    n_pairs = len(overview.classes) * (len(overview.classes) - 1) // 2
+    need_numbers(array_in(tree, "weights"), (n_pairs, fmap.n_components), "weights")
+    need_numbers(array_in(tree, "intercept"), (n_pairs,), "intercept")
     return ApproxCurve(
-        overview=overview_in(tree["overview"]),
+        overview=overview,
         certificate=certificate_in(dict(tree["certificate"])),
         weights=tree["weights"],
-        intercept=float(tree["intercept"]),
+        intercept=tree["intercept"],
         feature_map=fmap,
-        wrong=tree["wrong"],
+        score=array_in(tree, "score"),
+        score_se=array_in(tree, "score_se"),
+        labels=array_in(tree, "labels"),
         decision=tree["decision"],
     )

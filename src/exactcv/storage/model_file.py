@@ -235,15 +235,16 @@ def _read_support(model: SVCCV, tree: dict[str, Any]) -> None:
 
 
 def _read_features(model: SVCCV, tree: dict[str, Any]) -> None:
-    """Features and weights, for two classes."""
+    """Features and weights: of two classes a vector, of more a row for each pair."""
     from .feature_maps import check_kind, feature_map_in
 
-    need(len(model.classes_) == 2, "an approximate kernel has two classes")
     model.feature_map_ = feature_map_in(tree["feature_map"], model.n_features_in_)
     check_kind(model.feature_map_, model.kernel, model.gamma_)
     model.weights_, model.intercept_ = array_in(tree, "weights"), array_in(tree, "intercept")
-    need_numbers(model.weights_, (model.feature_map_.n_components,), "weights_")
-    need_numbers(model.intercept_, (1,), "intercept_")
+    n_classes, m = len(model.classes_), model.feature_map_.n_components
+    n_pairs = n_classes * (n_classes - 1) // 2
+    need_numbers(model.weights_, (m,) if n_pairs == 1 else (n_pairs, m), "weights_")
+    need_numbers(model.intercept_, (n_pairs,), "intercept_")
 
 
 def _cv_results(tree: dict[str, Any]) -> dict[str, Any]:

@@ -143,8 +143,10 @@ def _parts(model: SVCCV) -> tuple[FloatArray, FloatArray, FloatArray]:
     fmap = model.feature_map_
     if not isinstance(fmap, Nystroem):
         raise UnsupportedError("random Fourier features are not converted; use approx='nystroem'")
-    coef = (fmap.root @ model.weights_)[:, None]
-    return _dense(fmap.landmarks), coef, np.asarray(model.intercept_).reshape(1, 1)
+    # With several classes the model has the signs of "ovo".
+    sign = 1.0 if len(model.classes_) == 2 else -1.0
+    coef = sign * fmap.root @ np.atleast_2d(model.weights_).T
+    return _dense(fmap.landmarks), coef, sign * model.intercept_[None]
 
 
 def _dense(rows: Any) -> FloatArray:

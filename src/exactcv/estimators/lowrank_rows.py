@@ -1,0 +1,174 @@
+"""The rows that ``SVCCV(approx=...)`` is fitted to, wherever they are, and their folds."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..crossval.scoring import Scorer
+from ..exceptions import InputError, UnsupportedError
+from ..lowrank.open_source import open_source
+from ..lowrank.options import Options
+from ..lowrank.passes.distributed import as_local
+from ..lowrank.rows.kept import keep_rows
+from ..lowrank.rows.sources import ArrayRows, RowSource
+from ..problem import inputs
+from ..problem.checks import seed_from
+from ..problem.folds import Folds
+from ..problem.intervals import effective_count
+from ..types import FloatArray, IntArray
+from .settings import rows_of
+
+if TYPE_CHECKING:
+    from .svc_cv import SVCCV
+
+__all__ = ["Rows"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows that count, and what is the same for every gamma.
+
+    Rows of weight zero are not among them, wherever the rows come from.
+
+    Attributes
+    ----------
+    source : RowSource
+    classes, codes : (k,), (rows,)
+    sample_weight, weight : (rows,)
+        How many rows each counts for, and the same times the weight of its class.
+    folds : Folds
+    seed : int
+        Draws the features.
+    keep : (rows,)
+        Their places among all ``n``.
+    groups : (rows,) or None
+    score_arguments : dict
+        What the scorer gets besides, one entry a test.
+    """
+
+    source: RowSource
+    classes: NDArray[Any]
+    codes: IntArray
+    sample_weight: FloatArray
+    weight: FloatArray
+    folds: Folds
+    seed: int
+    keep: IntArray
+    n: int
+    groups: NDArray[Any] | None
+    score_arguments: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls, model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: Any, scorer: Scorer
+    ) -> Rows:
+        """Folds and seed are settled here, once: all gammas see the same folds and features."""
+        columns = [name for name in (y, sample_weight, groups) if isinstance(name, str)]
+        source = open_source(X, columns, Options().chunk_rows)
+        _check_scorer(source, scorer)
+        n = source.n
+        y, given, groups = (_local(source, one) for one in (y, sample_weight, groups))
+        labels, _, _ = inputs.encode_labels(y, n)
+        used = inputs.read_sample_weight(given, n)
+        keep = np.flatnonzero(used > 0)
+        groups = inputs.read_groups(groups, n)
+        split_with, score_with = model._route(given, groups, {}, scorer)
+        if len(keep) < n:
+            source, used = keep_rows(source, keep), used[keep]
+            groups = None if groups is None else groups[keep]
+        split_with = {name: rows_of(value, keep, n) for name, value in split_with.items()}
+        score_with = {name: rows_of(value, keep, n) for name, value in score_with.items()}
+        labels, classes, codes = inputs.encode_labels(labels[keep], len(keep))
+        if len(classes) < 2:
+            among = "" if len(keep) == n else ", among the rows with positive weight"
+            raise InputError(
+                f"y has one class only, {classes[0]!r}{among}; a classifier needs rows of two "
+                "classes or more"
+            )
+        counts = np.bincount(codes, weights=used)
+        factors = inputs.class_factors(model.class_weight, counts, classes)
+        weight = inputs.times_class_weight(used, factors, codes, classes)
+        # Splitters need the number of rows; where these are not in memory, that is all they get.
+        shown = source.X if isinstance(source, ArrayRows) else _stand_in(len(keep))
+        folds = model._folds(shown, labels, keep, n, split_with)
+        folds = inputs.check_training_parts(folds, codes, classes, weight, keep)
+        tested = folds.pair_rows
+        return cls(
+            source=source,
+            classes=classes,
+            codes=codes,
+            sample_weight=used,
+            weight=weight,
+            folds=folds,
+            seed=_seed(model),
+            keep=keep,
+            n=n,
+            groups=groups,
+            score_arguments={name: value[tested] for name, value in score_with.items()},
+        )
+
+    @property
+    def n_used(self) -> int:
+        return len(self.codes)
+
+    @property
+    def total(self) -> float:
+        """How many rows lambda counts."""
+        return float(self.sample_weight.sum())
+
+    @cached_property
+    def truth(self) -> IntArray:
+        """The class of each test."""
+        return self.codes[self.folds.pair_rows]
+
+    @cached_property
+    def tested(self) -> IntArray:
+        """The row of each test, among all rows."""
+        return self.keep[self.folds.pair_rows]
+
+    @cached_property
+    def test_weight(self) -> FloatArray:
+        return self.sample_weight[self.folds.pair_rows]
+
+    @property
+    def effective_tests(self) -> float | None:
+        """How many rows the tested ones amount to; None if all weigh the same."""
+        weight = self.sample_weight[np.unique(self.folds.pair_rows)]
+        return None if (weight == weight[0]).all() else effective_count(weight)
+
+    @property
+    def shown(self) -> Any:
+        """The rows of the tests, as scorers see them."""
+        if isinstance(self.source, ArrayRows):
+            return self.source.X[self.folds.pair_rows]
+        return _stand_in(len(self.folds.pair_rows))
+
+
+def _stand_in(n: int) -> NDArray[np.float64]:
+    return np.broadcast_to(np.zeros(1), (n, 1))
+
+
+def _local(source: RowSource, given: Any) -> Any:
+    """Labels, weights or groups, which may be a column of the source or a Dask collection."""
+    return source.column(given) if isinstance(given, str) else as_local(given)
+
+
+def _seed(model: SVCCV) -> int:
+    """A number to draw features with; an int as it is, so that they are ``cross_validate``'s."""
+    given = model.random_state
+    return int(given) if isinstance(given, numbers.Integral) else seed_from(given)
+
+
+def _check_scorer(source: RowSource, scorer: Scorer) -> None:
+    """Scikit-learn's scorers look at predictions alone; of others nobody knows."""
+    if scorer.needs_rows and not isinstance(source, ArrayRows):
+        raise UnsupportedError(
+            f"scoring={scorer.name!r} is a function of the rows, which are not in memory; use "
+            "sklearn.metrics.make_scorer, or load the rows"
+        )
