@@ -252,7 +252,7 @@ def run(task: AnyTask, method: str, workers: Workers, seen: Seen | None = None) 
     start = perf_counter()
     ledger: Ledger | Entries
     if isinstance(task, FeatureTask):
-        units, ledger = Units(), Entries(task)
+        units, ledger = Units(), Entries(task.inside())
     else:
         units = Units.of(task.problem)
         ledger = Ledger(units.inside(task), seen)
