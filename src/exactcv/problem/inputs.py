@@ -75,6 +75,9 @@ __all__ = [
     "times_class_weight",
 ]
 
+# Of knots and slopes: what features in place of a kernel can do.
+APPROX_LOSSES = ("hinge", "epsilon_insensitive", "pinball")
+
 
 @dataclass(frozen=True)
 class Data:
@@ -278,9 +281,10 @@ def check_approx(approx: Any, n_components: Any, method: str, loss: str) -> int:
         raise InputTypeError(f"n_components must be an integer or 'auto', got {n_components!r}")
     if n_components < 1:
         raise InputError(f"n_components must be at least 1, got {n_components}")
-    if method != "exact" or loss != "hinge":
+    if method != "exact" or loss not in APPROX_LOSSES:
         raise UnsupportedError(
-            f"approx={approx!r} goes with method='exact' and loss='hinge', got method={method!r} "
-            f"and loss={loss!r}; leave these out, or use approx=None"
+            f"approx={approx!r} goes with method='exact' and loss='hinge', 'epsilon_insensitive' "
+            f"or 'pinball', got method={method!r} and loss={loss!r}; leave these out, or use "
+            "approx=None"
         )
     return int(n_components)
