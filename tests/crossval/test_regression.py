@@ -312,7 +312,10 @@ def test_default_grid_follows_the_numbers() -> None:
         ({"quantile": 1.0}, "quantile must be a number between 0 and 1"),
         ({"class_weight": "balanced"}, "class_weight goes with classes"),
         ({"method": "sir"}, "does not support loss='pinball'"),
-        ({"approx": "rff"}, "loss='hinge'"),
+        (
+            {"approx": "rff", "loss": "least_squares"},
+            "approx='rff' goes with method='exact' and loss='hinge'",
+        ),
         ({"y": ["a"] * 40}, "y"),
         ({"y": [np.nan] * 40}, "missing"),
         ({"cv": [([0], [1]), ([], [2])]}, "fold 1"),

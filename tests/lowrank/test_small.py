@@ -12,10 +12,12 @@ from exactcv.lowrank.small import solve as small
 from exactcv.lowrank.small.exchange import exchange
 from exactcv.lowrank.small.face import Face
 from exactcv.lowrank.small.ordinary import expanded
-from exactcv.lowrank.small.reduced import FREE, Reduced, best_intercept
+from exactcv.lowrank.small.pieces import FREE, Pieces
+from exactcv.lowrank.small.reduced import Reduced, best_intercept
 from exactcv.lowrank.small.sites import sites_of
 from exactcv.lowrank.small.smoothing import smoothed
 from exactcv.lowrank.small.solve import solve
+from exactcv.problem.losses import hinge
 
 CANCEL = np.zeros(1, dtype=np.int32)
 
@@ -30,11 +32,11 @@ def random_problem(seed: int, n: int, m: int, size: float, intercept: bool, ties
     a = 0.5 * size * rng.normal(size=m)
     # Of the rows that are not here as many as not are positive, or b would run away.
     beta = float(rng.uniform(-0.9, 0.9)) * min(box[y > 0].sum(), box[y < 0].sum())
-    return Reduced(Z, y, box, a, beta if intercept else 0.0, intercept)
+    return Reduced(Z, hinge(y), box, a, beta if intercept else 0.0, intercept)
 
 
 def objective(problem: Reduced, theta: np.ndarray) -> float:
-    loss = problem.box @ np.maximum(-problem.margins(theta), 0.0)
+    loss = problem.box @ problem.loss.value(problem.values(theta))
     return float(
         0.5 * theta[:-1] @ theta[:-1] - problem.a @ theta[:-1] - problem.beta * theta[-1] + loss
     )
@@ -61,7 +63,7 @@ def test_solutions_are_those_of_the_working_set_solver(seed, n, m, size, interce
     best = min(objective(problem, np.append(w, b)) for b in (oracle.intercept, reply.theta[-1]))
     assert objective(problem, reply.theta) <= best + 1e-8 * max(1.0, abs(best))
     # The conditions, from scratch.
-    r, share = problem.margins(reply.theta), problem.y * reply.coef / problem.box
+    r, share = problem.pieces.margins(reply.theta), problem.y * reply.coef / problem.box
     assert share.min() >= -1e-8 and share.max() <= 1 + 1e-8
     assert np.all(share[r > 1e-6 * scale] <= 1e-8)
     assert np.all(share[r < -1e-6 * scale] >= 1 - 1e-8)
@@ -82,11 +84,11 @@ def test_exchange_alone_finds_the_same_from_anywhere(seed, intercept, size) -> N
     problem = random_problem(seed, 200, 6, size, intercept, False)
     expected = solve(problem, np.zeros(7), CANCEL)
     start = np.random.default_rng(seed).normal(size=7) * ([1.0] * 6 + [float(intercept)])
-    reply = exchange(problem, start, np.zeros(0, dtype=np.intp), 5000, CANCEL)
+    reply = exchange(problem.pieces, start, np.zeros(0, dtype=np.intp), 5000, CANCEL)
     assert expected.solved and reply.solved
     scale = max(1.0, float(np.abs(expected.theta).max()))
     np.testing.assert_allclose(reply.theta, expected.theta, atol=1e-9 * scale)
-    assert np.abs(problem.margins(reply.theta)[reply.state == FREE]).max() < 1e-9 * scale
+    assert np.abs(problem.pieces.margins(reply.theta)[reply.state == FREE]).max() < 1e-9 * scale
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -98,8 +100,8 @@ def test_many_rows_are_solved_through_the_nearest(seed, intercept, start, monkey
     seen: list[int] = []
     to_the_end = small._to_the_end
 
-    def watched(few: Reduced, *args: object) -> object:
-        seen.append(len(few.y))
+    def watched(few: Pieces, *args: object) -> object:
+        seen.append(len(few))
         return to_the_end(few, *args)
 
     monkeypatch.setattr(small, "_to_the_end", watched)
@@ -119,8 +121,8 @@ def test_the_unit_of_the_features_does_not_matter(seed: int, m: int) -> None:
     y = np.where(rng.random(40) < 0.5, 1.0, -1.0)
     Z, unit = rng.normal(size=(40, m)) + y[:, None], 2.0**26
     box, none, start = np.full(40, 2e-3), np.zeros(m), np.zeros(m + 1)
-    one = solve(Reduced(Z, y, box * unit**2, none, 0.0, True), start, CANCEL)
-    other = solve(Reduced(Z * unit, y, box, none, 0.0, True), start, CANCEL)
+    one = solve(Reduced(Z, hinge(y), box * unit**2, none, 0.0, True), start, CANCEL)
+    other = solve(Reduced(Z * unit, hinge(y), box, none, 0.0, True), start, CANCEL)
     assert one.solved and other.solved
     values = Z @ one.theta[:-1] + one.theta[-1]
     np.testing.assert_allclose(
@@ -136,7 +138,7 @@ def test_a_guess_that_is_the_solution_is_seen_at_once() -> None:
 
 def test_smoothing_narrows_to_the_margin() -> None:
     problem = random_problem(2, 400, 5, 0.1, True, False)
-    near = smoothed(problem, np.zeros(6), 1.0, 10)
+    near = smoothed(problem.pieces, np.zeros(6), 1.0, 10)
     exact = solve(problem, np.zeros(6), CANCEL).theta
     np.testing.assert_array_equal(near.inside, np.flatnonzero(np.abs(near.r) < near.tau))
     assert len(near.inside) <= 10
@@ -145,21 +147,21 @@ def test_smoothing_narrows_to_the_margin() -> None:
 
 def test_faces_change_a_row_at_a_time() -> None:
     problem = random_problem(0, 30, 8, 1.0, True, False)
-    face = Face(problem, np.arange(5))
+    face = Face(problem.pieces, np.arange(5))
     assert face.add(7) and face.add(20)
     face.drop(2)
     changed = face.inverse.copy()
     face.refresh()
     np.testing.assert_allclose(changed, face.inverse, atol=1e-10 * np.abs(face.inverse).max())
     theta, coef = face.target(problem.a, problem.beta)
-    np.testing.assert_allclose(problem.margins(theta)[face.rows], 0.0, atol=1e-10)
+    np.testing.assert_allclose(problem.pieces.margins(theta)[face.rows], 0.0, atol=1e-10)
     np.testing.assert_allclose(coef.sum(), -problem.beta, atol=1e-10)
 
 
 def test_dependent_rows_do_not_join_a_face() -> None:
     problem = random_problem(1, 12, 3, 1.0, True, False)
-    assert len(Face(problem, np.arange(12))) == 4  # as many as (w, b) has dimensions
-    face = Face(problem, np.arange(4))
+    assert len(Face(problem.pieces, np.arange(12))) == 4  # as many as (w, b) has dimensions
+    face = Face(problem.pieces, np.arange(4))
     assert not face.add(9) and len(face) == 4
 
 
@@ -168,7 +170,7 @@ def test_sites_are_equal_rows_of_a_class() -> None:
     Z = rng.normal(size=(6, 3))[[0, 1, 0, 2, 1, 1]]
     Z[2] += 1e-15  # as two rows of a product may differ
     y = np.array([1.0, 1.0, 1.0, -1.0, 1.0, -1.0])
-    sites = sites_of(Z, y)
+    sites = sites_of(Z, hinge(y))
     assert sites.any
     np.testing.assert_array_equal(sites.first, [0, 1, 3, 5])
     np.testing.assert_array_equal(sites.of, [0, 1, 0, 2, 1, 3])
@@ -190,5 +192,5 @@ def test_sites_are_equal_rows_of_a_class() -> None:
 )
 def test_intercepts(y, box, beta, expected) -> None:
     y, box = np.array(y), np.array(box)
-    problem = Reduced(np.zeros((len(y), 1)), y, box, np.zeros(1), beta, True)
-    assert best_intercept(problem, np.zeros(1)) == expected
+    problem = Reduced(np.zeros((len(y), 1)), hinge(y), box, np.zeros(1), beta, True)
+    assert best_intercept(problem.pieces, np.zeros(1)) == expected

@@ -14,6 +14,7 @@ from exactcv.lowrank.small.nearby import Nearby
 from exactcv.lowrank.small.press import Leaving, Press
 from exactcv.lowrank.small.reduced import Reduced
 from exactcv.lowrank.small.solve import solve
+from exactcv.problem.losses import hinge
 
 CANCEL = np.zeros(1, dtype=np.int32)
 CS = [1e-3, 1.0, 1e2, 1e4]
@@ -62,7 +63,7 @@ def solved_problem(seed: int, C: float, intercept: bool) -> tuple[Reduced, Any]:
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(150, 8))
     y = np.where(Z[:, 0] + rng.normal(size=150) > 0, 1.0, -1.0)
-    problem = Reduced(Z, y, C * rng.choice([0.5, 1.0], 150), np.zeros(8), 0.0, intercept)
+    problem = Reduced(Z, hinge(y), C * rng.choice([0.5, 1.0], 150), np.zeros(8), 0.0, intercept)
     return problem, solve(problem, np.zeros(9), CANCEL)
 
 
@@ -72,29 +73,33 @@ def solved_problem(seed: int, C: float, intercept: bool) -> tuple[Reduced, Any]:
 def test_rows_pressed_to_the_wrong_side(seed: int, C: float, intercept: bool) -> None:
     """What is proved right is right; and most of what is right by far is proved."""
     problem, full = solved_problem(seed, C, intercept)
-    r = problem.margins(full.theta)
+    u = problem.values(full.theta)
+    r = problem.y * u - 1.0
     kept = np.sort(np.argsort(np.abs(r))[:80])
     near = problem.only(kept, full.coef)
     place = np.full(len(r), -1)
     place[kept] = np.arange(len(kept))
     who = np.flatnonzero((full.coef != 0.0) & (r > -1.0))
-    leaving = Leaving(problem.Z[who], problem.y[who], problem.box[who], r[who] + 1.0, place[who])
+    coef = problem.box * problem.y
+    leaving = Leaving(
+        problem.Z[who], problem.y[who], problem.box[who], coef[who], u[who], place[who]
+    )
     lengths = np.linalg.norm(problem.Z, axis=1)
     press = Press(
         near, full.theta, r[kept], full.coef[kept], float(lengths.max()),
         float(np.abs(full.coef) @ lengths),
     )  # fmt: skip
     right = press.prove(leaving)
-    nearby = Nearby(near, full.theta, r[kept], CANCEL)
+    nearby = Nearby(near, full.theta, u[kept], CANCEL)
     values = np.empty(len(who))
     for k, row in enumerate(who):
         box = problem.box.copy()
         box[row] = 0.0
-        alone = Reduced(problem.Z, problem.y, box, problem.a, problem.beta, intercept)
+        alone = Reduced(problem.Z, problem.loss, box, problem.a, problem.beta, intercept)
         reply = solve(alone, full.theta, CANCEL)
         theta = reply.theta
         values[k] = problem.y[row] * (problem.Z[row] @ theta[:-1] + theta[-1])
-        moved = alone.margins(theta)
+        moved = alone.pieces.margins(theta)
         beyond = (place < 0) & (np.arange(len(r)) != row)
         if not ((moved < 0) != (r < 0))[beyond].any():
             np.testing.assert_allclose(nearby.without(leaving, k)[:-1], theta[:-1], atol=1e-7)

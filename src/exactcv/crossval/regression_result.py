@@ -79,8 +79,8 @@ class RegressionResult(CVResult):
     @staticmethod
     def _worth(ran: Ran[Any]) -> FloatArray:
         problem, rows = ran.task.problem, ran.task.folds.pair_rows
-        assert isinstance(problem, Problem)
-        return np.array([_losses(problem.loss, rows, one) for one in ran.ledger.decision])
+        loss = problem.loss if isinstance(problem, Problem) else problem.loss(problem.y)
+        return np.array([_losses(loss, rows, one) for one in ran.ledger.decision])
 
     @staticmethod
     def _ranked(error: FloatArray) -> FloatArray:

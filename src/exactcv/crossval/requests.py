@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from .._core._rows import KERNEL_CODES
 from ..algorithms import get_method
@@ -15,12 +16,15 @@ from ..lowrank.open_source import open_source
 from ..lowrank.options import Options
 from ..lowrank.passes.distributed import as_local
 from ..lowrank.rows.kept import keep_rows
+from ..lowrank.rows.sampling import smallest_keys
+from ..lowrank.rows.sources import RowSource
 from ..lowrank.task import FeatureProblem, FeatureTask
 from ..problem import inputs
 from ..problem.checks import seed_from
 from ..problem.folds import Folds
 from ..problem.grid import Grid, default_grid, make_grid
-from ..problem.kernels import Kernel, kernel_scale
+from ..problem.kernels import Kernel, gamma_value, kernel_scale
+from ..problem.loss_rules import LossRule
 from ..problem.problem import Task
 from ..runtime.memory import budget_of, shortage
 from ..runtime.threads import Workers
@@ -29,6 +33,8 @@ from .run import AnyTask, KernelRows, Plan
 __all__ = ["FeatureRequest", "Given", "KernelRequest", "Request"]
 
 FOR_MORE_CLASSES = "for several classes use exactcv.SVCCV(approx=...)"
+# Rows that tell the scale of the kernel, where not all of them are in memory.
+SCALE_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -155,11 +161,8 @@ class FeatureRequest:
         y, sample_weight, groups = (
             source.column(one) if isinstance(one, str) else as_local(one) for one in by_row
         )
-        labels, classes, signs = inputs.read_labels(y, source.n, FOR_MORE_CLASSES)
-        weight = inputs.read_weights(sample_weight, given.class_weight, signs, classes)
-        stand_in = np.broadcast_to(np.zeros(1), (source.n, 1))  # splitters need only its length
-        rows = inputs.Data(stand_in, signs, classes, labels, weight)
-        present = inputs.Present.of(weight, signs)
+        rows = _targets(given, plan, y, sample_weight, source.n)
+        present, classes = inputs.Present.of(rows.weight, rows.y), rows.classes
         if not present.all:
             source, rows = keep_rows(source, present.rows), rows.part(present.rows, False)
         ready = FeatureTask(
@@ -172,9 +175,11 @@ class FeatureRequest:
                 n_components,
                 seed,
                 plan.fit_intercept,
+                plan.target,
+                LossRule(plan.loss, plan.parameters).for_rows(rows.y),
             ),
             folds=inputs.check_folds(given.cv, rows, groups, given.random_state, present),
-            grid=make_grid(given.Cs, given.lambdas, source.n),
+            grid=_feature_grid(given, plan, source, rows, seed),
             want_decision=plan.want_decision,
             tol=plan.tol,
             options=chosen,
@@ -185,6 +190,33 @@ class FeatureRequest:
     def task(self, plan: Plan, workers: Workers) -> tuple[FeatureTask, float | None]:
         """The task as it was read; gamma is worked out with the features."""
         return self.ready, None
+
+
+def _targets(given: Given, plan: Plan, y: Any, sample_weight: Any, n: int) -> inputs.Data:
+    """Labels or numbers, and weights, of n rows that are read in chunks."""
+    stand_in = np.broadcast_to(np.zeros(1), (n, 1))  # splitters need only its length
+    if plan.target.numeric:
+        values = inputs.read_numbers(y, n)
+        weight = inputs.read_number_weights(sample_weight, given.class_weight, n)
+        return inputs.Data(stand_in, values, np.empty(0), values, weight)
+    labels, classes, signs = inputs.read_labels(y, n, FOR_MORE_CLASSES)
+    weight = inputs.read_weights(sample_weight, given.class_weight, signs, classes)
+    return inputs.Data(stand_in, signs, classes, labels, weight)
+
+
+def _feature_grid(
+    given: Given, plan: Plan, source: RowSource, rows: inputs.Data, seed: int
+) -> Grid:
+    """What was asked for; else the papers' grid or, of numbers, the one that is in their units."""
+    if not plan.target.numeric or given.Cs is not None or given.lambdas is not None:
+        return make_grid(given.Cs, given.lambdas, source.n)
+    few = source.take(smallest_keys(source.n, min(SCALE_ROWS, source.n), seed))
+    X = few.toarray() if sparse.issparse(few) else few
+    kernel = given.kernel
+    if kernel.uses_gamma:
+        kernel = replace(kernel, gamma=float(gamma_value(X, kernel) or 0.0))
+    units = plan.units(rows.y, rows.weight)
+    return default_grid(source.n, kernel_scale(X, kernel) / units.C_scale)
 
 
 def _reduced(given: Given, plan: Plan) -> Given:

@@ -254,7 +254,7 @@ def run(task: AnyTask, method: str, workers: Workers, seen: Any = None) -> Any:
     start = perf_counter()
     ledger: Ledger | Entries
     if isinstance(task, FeatureTask):
-        units, ledger = Units(), Entries(task, seen)
+        units, ledger = Units(), Entries(task.inside(), seen)
     else:
         units = Units.of(task.problem)
         ledger = Ledger(units.inside(task), seen)

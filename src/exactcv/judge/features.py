@@ -1,19 +1,20 @@
 """The judge of solutions in m dimensions: rows come in chunks, the figures are sums and maxima.
 
-    min over w, b   P = 1/2 ||w||^2 + sum_i B_i max(0, 1 - y_i u_i),        u_i = w'z_i + b
+    min over w, b   P = 1/2 ||w||^2 + sum_i B_i L_i(u_i),        u_i = w'z_i + b
 
-A solution is theta = (w, b) and a coefficient c_i for every row.  Let c~ be the coefficients
-brought into their boxes, 0 <= y_i c~_i <= B_i, and v = sum_i c~_i z_i.  With r_i = y_i u_i - 1, and
-if sum c~ = 0, the objective of the dual problem at c~ is
+with losses of knots and slopes.  A solution is theta = (w, b) and a coefficient c_i for every row.
+Let c~ be the coefficients brought into their boxes, -c~_i / B_i between the first and the last
+slope of L_i, and v = sum_i c~_i z_i.  If sum c~ = 0, the objective of the dual problem at c~ is
 
-    D = P - 1/2 ||w - v||^2 - sum_i [B_i max(0, -r_i) + y_i c~_i r_i],
+    D = P - 1/2 ||w - v||^2 - sum_i [B_i L_i(u_i) + B_i L_i*(-c~_i / B_i) + c~_i u_i],
 
 where every bracket is nonnegative.  So P - D is a duality **gap** of theta, computed without
 cancellation, and ||w - w*|| <= sqrt(2 gap) since P is strongly convex.  Where the sum is not zero,
 coefficients of that much in all must still be moved, which changes D by no more than
-|sum c~| (2 + |b| + ||w|| max ||z||), and v by no more than |sum c~| max ||z||.
+|sum c~| (1 + max |t| + |b| + ||w|| max ||z||), t the knots, and v by no more than
+|sum c~| max ||z||.
 
-**kkt** is the largest violation of the conditions, in units of decision values:
+**kkt** is the largest violation of the conditions, in units of the largest knot:
 
 - the natural residual of each row, as in ``piecewise_linear.py``;
 - w = v: ||w - v|| max ||z||;
@@ -22,8 +23,8 @@ coefficients of that much in all must still be moved, which changes D by no more
 v is known but for rounding, e = 1.1e-16 sum_i |c_i| ||z_i||: ||w - v|| has it on top, and what it
 may make of the figures is their floor.
 
-A row whose coefficient is at the bound that goes with its side of the margin violates nothing, and
-its bracket is zero: all that it adds is in `side_sums`.
+A row whose coefficient is the one that goes with its segment of the loss violates nothing, and its
+bracket is zero: all that it adds is in `side_sums`.
 """
 
 from __future__ import annotations
@@ -40,13 +41,29 @@ from .._core.reference.residuals import (
     fenchel_young,
     natural_residual,
 )
-from ..problem.losses import hinge
+from ..problem.losses import PiecewiseLinear
 from ..types import BoolArray, FloatArray
 
-__all__ = ["Figures", "SideSums", "Tally", "figures", "rounding_floor", "side_sums", "tally"]
+__all__ = [
+    "Extent",
+    "Figures",
+    "SideSums",
+    "Tally",
+    "figures",
+    "rounding_floor",
+    "side_sums",
+    "tally",
+]
 
 # The floor of the figures in units of what rounding in v is charged with.
 FLOOR = 3.0
+
+
+class Extent(NamedTuple):
+    """The largest ||z|| of all rows, or a little more, and their largest knot."""
+
+    widest: float
+    knot: float
 
 
 @dataclass(frozen=True)
@@ -81,25 +98,26 @@ class Tally:
 
 def tally(
     Z: FloatArray,
-    y: FloatArray,
+    loss: PiecewiseLinear,
     box: FloatArray,
     coef: FloatArray,
     theta: FloatArray,
-    widest: float,
+    extent: Extent,
 ) -> Tally:
-    """Rows with whatever coefficients; ``widest`` is the largest ||z|| of all rows.
+    """Rows with whatever coefficients.
 
     Examples
     --------
-    >>> Z, y = np.array([[2.0], [-1.0]]), np.array([1.0, -1.0])
+    >>> from exactcv.problem.losses import hinge
+    >>> Z, loss, extent = np.array([[2.0], [-1.0]]), hinge(np.array([1.0, -1.0])), Extent(2.0, 1.0)
     >>> theta, coef = np.array([2 / 3, -1 / 3]), np.array([2 / 9, -2 / 9])
-    >>> found = tally(Z, y, np.ones(2), coef, theta, 2.0)
-    >>> [round(figure, 12) for figure in figures([found], theta, 2.0)]
+    >>> found = tally(Z, loss, np.ones(2), coef, theta, extent)
+    >>> [round(figure, 12) for figure in figures([found], theta, extent)]
     [0.0, 0.0, 0.222222222222, 0.0]
     """
     length = np.sqrt(np.einsum("ij,ij->i", Z, Z))
-    loss = hinge(y)
-    levels, tau = loss.coefficient_levels(box), Scale(length, widest, 1.0).stiffness(box)
+    levels = loss.coefficient_levels(box)
+    tau = Scale(length, extent.widest, extent.knot or 1.0).stiffness(box)
     inside = np.clip(coef, levels[:, -1], levels[:, 0])
     u = Z @ theta[:-1] + theta[-1]
     return Tally(
@@ -114,7 +132,7 @@ def tally(
 
 
 class SideSums(NamedTuple):
-    """Rows at the bound that goes with their side, for P solutions: sums of those with r < 0.
+    """Rows with the coefficients that go with their segments, for P solutions.
 
     Weights stand for B_i: the figures of C_i = C w_i are C times these.
     """
@@ -124,6 +142,7 @@ class SideSums(NamedTuple):
     taken: FloatArray
     added: FloatArray
     loss: FloatArray
+    bound: FloatArray  # how many have a coefficient
 
     def tally(self, p: int, C: float) -> Tally:
         """Those of solution p, whose boxes are C times the weights."""
@@ -135,18 +154,20 @@ class SideSums(NamedTuple):
 
 
 def side_sums(
-    Z: FloatArray, y: FloatArray, r: FloatArray, weight: FloatArray, low: BoolArray
+    Z: FloatArray, loss: PiecewiseLinear, u: FloatArray, weight: FloatArray, which: BoolArray
 ) -> SideSums:
-    """Sums over the rows ``low`` (rows, P), all with r < 0; r and weight are (rows, P) too."""
-    held = np.where(low, weight, 0.0)
-    signed = held * y[:, None]
+    """Sums over the rows ``which`` (rows, P); u is (rows, P) too, weight at least (rows, 1)."""
+    box = np.where(which, weight, 0.0)
+    held = -box * loss.slope(u)
+    size = np.abs(held)
     length = np.sqrt(np.einsum("ij,ij->i", Z, Z))
     return SideSums(
-        pull=signed.T @ Z,
-        total=signed.sum(axis=0),
-        taken=held.sum(axis=0),
-        added=length @ held,
-        loss=-np.einsum("ij,ij->j", held, r),
+        pull=held.T @ Z,
+        total=held.sum(axis=0),
+        taken=size.sum(axis=0),
+        added=length @ size,
+        loss=np.einsum("ij,ij->j", box, loss.value(u)),
+        bound=np.count_nonzero(held, axis=0),
     )
 
 
@@ -160,26 +181,27 @@ class Figures(NamedTuple):
 
 
 def figures(
-    parts: list[Tally], theta: FloatArray, widest: float, fit_intercept: bool = True
+    parts: list[Tally], theta: FloatArray, extent: Extent, fit_intercept: bool = True
 ) -> Figures:
     """What theta is worth, from tallies of all rows."""
+    widest, unit = extent.widest, extent.knot or 1.0
     whole = reduce(lambda one, other: one + other, parts)
     w, b = theta[:-1], float(theta[-1])
     rounding = ROUNDOFF * whole.added
     norm, apart = float(np.linalg.norm(w)), float(np.linalg.norm(w - whole.pull)) + rounding
     off = abs(whole.total) if fit_intercept else 0.0
-    moved = off * (2.0 + abs(b) + norm * widest)
+    moved = off * (1.0 + extent.knot + abs(b) + norm * widest)
     gap = 0.5 * (apart + off * widest) ** 2 + whole.bracket + moved
     kkt = max(
-        whole.residual,
-        apart * widest,
+        whole.residual / unit,
+        apart * widest / unit,
         off / whole.taken if off > 0 else 0.0,
-        0.0 if fit_intercept else abs(b),
+        0.0 if fit_intercept else abs(b) / unit,
     )
     primal = 0.5 * norm**2 + whole.loss
     if not np.isfinite([kkt, gap, primal]).all():
         return Figures(np.inf, np.inf, primal, 0.0)
-    return Figures(kkt, gap, primal, rounding_floor(whole.added, widest))
+    return Figures(kkt, gap, primal, rounding_floor(whole.added, widest) / unit)
 
 
 def rounding_floor(added: float, widest: float) -> float:

@@ -34,7 +34,8 @@ class Entries:
     coef : None
         Of n numbers a grid point there would be too many; ``weights`` (L, m) takes its place.
     weights, intercept, objective : (L, m), (L,), (L,)
-        The full-data solutions, and their objective in the papers' form.
+        The full-data solutions, and their objective in the papers' form; like the left-out values
+        in the user's units.
     feature_map : FeatureMap
     wrong, decision : (L, T)
         Along ``folds.pair_rows``; decision is None unless wanted.
@@ -52,7 +53,7 @@ class Entries:
     feature_map: FeatureMap
 
     def __init__(self, task: FeatureTask, seen: SeenFolds | None = None):
-        self.task, self._seen = task, seen
+        self.task, self.units, self._seen = task, task.problem.loss.units, seen
         shape = len(task.grid), len(task.folds.pair_rows)
         size = shape[0] * shape[1] * (9 if task.want_decision else 1)
         on_disk, folder = size > task.budget // 4, task.options.folder
@@ -71,10 +72,10 @@ class Entries:
 
     def full(self, solved: list[Solved]) -> None:
         """Enter the full-data solutions, in grid order."""
-        problem = self.task.problem
-        self.weights = np.array([one.theta[:-1] for one in solved])
-        self.intercept = np.array([one.theta[-1] for one in solved])
-        self.objective = np.array([one.primal for one in solved])
+        problem, units = self.task.problem, self.units
+        self.weights = units.scale * np.array([one.theta[:-1] for one in solved])
+        self.intercept = units.values(np.array([one.theta[-1] for one in solved]))
+        self.objective = units.loss_scale * np.array([one.primal for one in solved])
         self.objective /= problem.n * self.task.grid.Cs
         used = np.count_nonzero(problem.weight > 0)
         self._at_bound = np.array([one.at_bound for one in solved]) / used
@@ -102,15 +103,18 @@ class Entries:
             self.settled[how] += count
 
     def enter(self, l: Any, pairs: Any, wrong: BoolArray, values: FloatArray | None) -> None:
-        """Enter labels, and the values if they are known and wanted."""
-        self.wrong[l, pairs] = wrong
-        if self.decision is not None and values is not None:
-            self.decision[l, pairs] = values
+        """Enter labels; where values are wanted, these, and what the target makes of them."""
+        if self.decision is None or values is None:
+            self.wrong[l, pairs] = wrong
+        else:
+            self.decide(l, pairs, values)
 
     def decide(self, l: Any, pairs: Any, values: FloatArray) -> None:
-        """Enter decision values and what the target makes of them."""
+        """Enter decision values, if they are wanted, and what the target makes of them."""
         problem, rows = self.task.problem, self.task.folds.pair_rows[pairs]
-        self.enter(l, pairs, problem.target.wrong(problem.y[rows], values), values)
+        self.wrong[l, pairs] = problem.target.wrong(problem.y[rows], values)
+        if self.decision is not None:
+            self.decision[l, pairs] = self.units.values(values)
 
     # ---- what came out ------------------------------------------------------------------------
 

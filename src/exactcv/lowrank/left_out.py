@@ -15,7 +15,6 @@ from .passes.sweep import Chunk
 from .small.leave_out import LeaveOut, Outcome
 from .small.nearby import Nearby
 from .small.press import Leaving, Press
-from .small.reduced import FREE
 from .solver import Around, Column, Solved, Solver
 from .verdict import Limits, Spread, Verdict, limits_of, settled_near, verdict
 
@@ -69,15 +68,15 @@ class _LeaveOneOut:
     ):
         self.most_waiting, self.n_waiting = most_waiting, 0
         self.solver, self.solved, self.spread, self.entries = solver, solved, spread, entries
-        self.y, self.weight = entries.task.problem.y, entries.task.problem.weight
+        problem = entries.task.problem
+        self.y, self.weight, self.loss = problem.y, problem.weight, problem.loss
         self.want_decision = entries.decision is not None
         self.waiting: list[list[tuple[IntArray, FloatArray]]] = [[] for _ in solved]
         self.lost: list[tuple[int, int, FloatArray]] = []
 
     def run(self) -> int:
-        sides = [self.weight[(self.y == sign) & (self.weight > 0)] for sign in (-1.0, 1.0)]
-        weights = np.array([[side.min(), side.max()] for side in sides])
-        limits = limits_of(self.solved, weights, self.spread, self.solver.seed)
+        weights = None if self.want_decision else self._class_weights()
+        limits = limits_of(self.solved, weights, self.spread, self.loss, self.solver.seed)
         self.solver.runner.each(_Judge(limits, self.want_decision), self._enter)
         self._flush()
         near = self.solver.workers.map(
@@ -88,13 +87,17 @@ class _LeaveOneOut:
         self._solve_lost()
         return len(self.lost)
 
+    def _class_weights(self) -> FloatArray:
+        """The least positive and the largest weight of each class."""
+        sides = [self.weight[(self.y == sign) & (self.weight > 0)] for sign in (-1.0, 1.0)]
+        return np.array([[side.min(), side.max()] for side in sides])
+
     def _near_rows(self, limits: Limits, l: int) -> tuple[IntArray, Outcome]:
         """Rows of the small problem: by the bounds, or solved."""
         solved, entries = self.solved[l], self.entries
         wrong, open_, kept = settled_near(solved, limits, l, self.want_decision)
         done = ~open_
-        values = solved.problem.y * (solved.r + 1.0)
-        entries.enter(l, solved.rows[done], wrong[done], values[done])
+        entries.enter(l, solved.rows[done], wrong[done], solved.u[done])
         entries.settle("unchanged", int(kept.sum()))
         entries.settle("bound", int((done & ~kept).sum()))
         which = np.flatnonzero(open_)
@@ -140,7 +143,7 @@ class _LeaveOneOut:
     def _solve_waiting(self, l: int) -> tuple[IntArray, FloatArray, Outcome]:
         rows = np.concatenate([rows for rows, _ in self.waiting[l]])
         Z = np.concatenate([Z for _, Z in self.waiting[l]])
-        return rows, Z, self._leaving(l).far_rows(Z, self.y[rows], self.weight[rows])
+        return rows, Z, self._leaving(l).far_rows(Z, self.loss(self.y[rows]), self.weight[rows])
 
     def _note(self, l: int, rows: IntArray, Z: FloatArray, outcome: Outcome) -> None:
         """Enter what was solved; what escaped waits for the solver."""
@@ -181,22 +184,22 @@ class _LeaveOneOut:
         solved = self.solved[l]
         rows = np.array([self.lost[k][1] for k in which])
         y, Z = self.y[rows], np.array([self.lost[k][2] for k in which])
-        value = y * (Z @ solved.theta[:-1] + solved.theta[-1])
+        box, u = solved.C * self.weight[rows], Z @ solved.theta[:-1] + solved.theta[-1]
         order = np.argsort(around.rows)
         place = np.minimum(np.searchsorted(around.rows, rows, sorter=order), len(order) - 1)
         place = np.where(around.rows[order[place]] == rows, order[place], -1)
-        leaving = Leaving(Z, y, solved.C * self.weight[rows], value, place)
+        leaving = Leaving(Z, y, box, -box * self.loss(y).slope(u), u, place)
         right = np.zeros(len(rows), dtype=bool)
         if not self.want_decision:
+            r = around.problem.y * around.u - 1.0
             press = Press(
-                around.problem, solved.theta, around.r, around.coef, self.spread.largest,
-                around.added,
-            )  # fmt: skip
+                around.problem, solved.theta, r, around.coef, self.spread.largest, around.added
+            )
             right = press.prove(leaving)
             self.entries.enter(l, rows[right], np.zeros(int(right.sum()), dtype=bool), None)
             self.entries.settle("bound", int(right.sum()))
-        nearby = Nearby(around.problem, solved.theta, around.r, self.solver.workers.cancel)
-        free = int(np.count_nonzero(solved.state == FREE))
+        nearby = Nearby(around.problem, solved.theta, around.u, self.solver.workers.cancel)
+        free = int(np.count_nonzero(solved.free))
         return [
             (l, Column(solved.C, int(rows[k]), nearby.without(leaving, int(k)), 0.0, free))
             for k in np.flatnonzero(~right)
@@ -217,7 +220,7 @@ class _LeaveOneOut:
 
 def _without(solved: Solved, C: float, fold: int) -> Column:
     """A column that leaves out a fold, from the full-data solution."""
-    return Column(C, fold, solved.theta, 0.0, int(np.count_nonzero(solved.state == FREE)))
+    return Column(C, fold, solved.theta, 0.0, int(np.count_nonzero(solved.free)))
 
 
 def _within(rows: IntArray, part: slice) -> int:

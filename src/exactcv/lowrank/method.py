@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from ..exceptions import InputError, UnsupportedError
+from ..judge.features import Extent
 from ..problem.grid import Grid
 from ..problem.kernels import Kernel, gamma_value
 from ..runtime.memory import readable
@@ -31,7 +32,6 @@ from .passes.distributed import DaskRows, DaskRunner, active_client
 from .passes.local import LocalRunner
 from .rows.sampling import smallest_keys
 from .rows.sources import ArrayRows
-from .small.reduced import FREE
 from .solver import LARGEST, Room, Runner, Sample, Solved, Solver
 from .task import FeatureProblem, FeatureTask
 from .verdict import Farthest, Spread
@@ -84,7 +84,7 @@ def _stats(solver: Solver, solved: list[Solved], store: str) -> dict[str, Any]:
     stats = {
         "passes": solver.passes,
         "steps": solver.steps + solver.guesses.steps,
-        "free": [int((one.state == FREE).sum()) for one in solved],
+        "free": [int(one.free.sum()) for one in solved],
         "features": store,
     }
     if isinstance(runner, DaskRunner):
@@ -112,7 +112,7 @@ def _features(task: FeatureTask) -> tuple[FeatureMap, Sample]:
         rows = np.arange(size) if whole else rows
         X = problem.source.take(rows)
     Z = features_of(fmap, X, task.options.dtype).astype(np.float64, copy=False)
-    return fmap, Sample(rows, Z, problem.y[rows], problem.weight[rows], whole)
+    return fmap, Sample(rows, Z, problem.loss(problem.y[rows]), problem.weight[rows], whole)
 
 
 def fit_map(problem: FeatureProblem, rows: IntArray) -> tuple[FeatureMap, Any]:
@@ -206,8 +206,9 @@ def _path(solver: Solver, grid: Grid) -> list[Solved]:
 def _solver(
     task: FeatureTask, runner: Runner, sample: Sample, spread: Spread, workers: Workers
 ) -> Solver:
-    y, weight, m = task.problem.y, task.problem.weight, sample.Z.shape[1]
-    mass = np.array([weight[y < 0].sum(), weight[y > 0].sum()])
+    weight, m = task.problem.weight, sample.Z.shape[1]
+    loss = task.problem.loss(task.problem.y)
+    mass = np.array([weight[side].sum() for side in (~loss.upward, loss.upward)])
     left_out = task.folds.left_out
     if not task.folds.leave_one_out:
         left_out = [np.sort(rows) for rows in left_out]
@@ -219,7 +220,8 @@ def _solver(
         task.tol,
         workers,
         mass,
-        spread.largest,
+        task.problem.loss,
+        Extent(spread.largest, float(np.abs(loss.knots).max())),
         _room(task, m),
         task.problem.seed,
     )

@@ -3,16 +3,16 @@
 Every problem (a *column*, see ``lowrank/passes/sweep.py``) is solved in rounds.  A round is one
 pass over all rows for all open columns together, and one small problem for each:
 
-1. *Pass* at the present guess theta: rows with r < 0 add up to a linear term; rows near the margin
-   are collected.  If they are too many, a sample of them stands for all, with larger weights, and
-   the linear term makes up the difference: it is such that the small problem has the same
-   gradient at theta as the whole.
+1. *Pass* at the present guess theta: rows far from their knots add up to a linear term; rows near
+   the margin (near a knot) are collected.  If they are too many, a sample of them stands for all,
+   with larger weights, and the linear term makes up the difference: it is such that the small
+   problem has the same gradient at theta as the whole.
 2. *Small problem* (``lowrank/small/solve.py``): its solution is the next guess.  With all rows near
    the margin collected it is the solution itself, unless a row beyond them changed sides.
 
 The pass of the next round is also the proof: the coefficients of the small problem, with all other
-rows at the bound that goes with their side, are feasible for the dual problem, so the duality gap
-of the guess at which the pass was made is known.  A column is done when that gap, and the
+rows at the bound that goes with their segment, are feasible for the dual problem, so the duality
+gap of the guess at which the pass was made is known.  A column is done when that gap, and the
 violation of the optimality conditions, meet the tolerance.
 
 The first guess comes from rows in memory, along the grid (``lowrank/small/guesses.py``).  If they
@@ -32,12 +32,14 @@ import numpy as np
 
 from .. import tolerances
 from ..judge.certificate import attainable
-from ..judge.features import Tally, figures, tally
+from ..judge.features import Extent, Tally, figures, tally
+from ..problem.loss_rules import LossRule
+from ..problem.losses import PiecewiseLinear
 from ..runtime.threads import Workers
-from ..types import FloatArray, IntArray
+from ..types import BoolArray, FloatArray, IntArray
 from .passes.sweep import Chunk, Columns, LeftOut, Sums, merge, sweep
 from .small.guesses import WIDTH, Column, Guesses, Sample, like
-from .small.reduced import FREE, Reduced, Reply, StateArray
+from .small.reduced import Reduced, Reply, StateArray, at_bound, at_knot
 from .small.solve import solve
 
 __all__ = ["EXCUSED", "LARGEST", "Around", "Column", "Room", "Runner", "Sample", "Solved", "Solver"]
@@ -95,9 +97,9 @@ class _Near(NamedTuple):
 
     rows: IntArray
     Z: FloatArray
-    y: FloatArray
+    loss: PiecewiseLinear
     weight: FloatArray
-    r: FloatArray
+    u: FloatArray
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Around:
 
     problem: Reduced
     rows: IntArray
-    r: FloatArray
+    u: FloatArray
     coef: FloatArray
     added: float
 
@@ -118,8 +120,8 @@ class Around:
 class Solved:
     """A solution, the rows near its margin, and what the rest of the rows amount to.
 
-    problem : the small problem; ``rows`` are its row numbers, ``r`` their margins at theta.
-    width : (2,), every training row nearer to the margin is among them (by class).
+    problem : the small problem; ``rows`` are its row numbers, ``u`` their values at theta.
+    width : (2,), every training row nearer to the margin is among them (by side).
     primal, gap, kkt : the objective (1/2 ||w||^2 + C sum w_i loss), its absolute duality gap and
         the violation of the optimality conditions, at theta.
     at_bound : number of rows whose coefficient is at its bound.
@@ -129,7 +131,7 @@ class Solved:
     theta: FloatArray
     problem: Reduced
     rows: IntArray
-    r: FloatArray
+    u: FloatArray
     coef: FloatArray
     state: StateArray
     width: FloatArray
@@ -140,7 +142,7 @@ class Solved:
 
     def coef_of(self, problem: Reduced, near: _Near) -> FloatArray:
         """Coefficients of other rows: those that are not in the small problem are at a bound."""
-        coef = np.where(near.r < 0, problem.box * problem.y, 0.0)
+        coef = problem.held(near.u)
         order = np.argsort(self.rows)
         place = np.minimum(np.searchsorted(self.rows, near.rows, sorter=order), len(order) - 1)
         if len(order):
@@ -148,6 +150,16 @@ class Solved:
             known = self.rows[mine] == near.rows
             coef[known] = self.coef[mine[known]]
         return coef
+
+    @property
+    def free(self) -> BoolArray:
+        """Which of the rows are on the margin."""
+        return at_knot(self.state)
+
+    @property
+    def distance(self) -> FloatArray:
+        """How far they are from it."""
+        return self.problem.loss.distance(self.u)
 
     @property
     def relative_gap(self) -> float:
@@ -182,9 +194,9 @@ class Solver:
     workers : Workers
         Threads for the small problems.
     mass : (2,)
-        Sum of the weights of each class, the negative one first.
-    widest : float
-        The largest ||z|| of any row, or a little more.
+        Sum of the weights of each side (`Columns`).
+    loss : LossRule
+    extent : Extent
     room : Room
     seed : int
         For the keys of the rows.
@@ -199,13 +211,14 @@ class Solver:
         tol: float,
         workers: Workers,
         mass: FloatArray,
-        widest: float,
+        loss: LossRule,
+        extent: Extent,
         room: Room,
         seed: int,
     ):
         self.runner, self.sample, self.left_out = runner, sample, left_out
         self.fit_intercept, self.tol = fit_intercept, tol
-        self.workers, self.mass, self.widest = workers, mass, widest
+        self.workers, self.loss, self.extent = workers, loss, extent
         self.room, self.seed = room, seed
         self.guesses = Guesses(sample, mass, fit_intercept, workers)
         self.passes = self.steps = 0
@@ -240,7 +253,7 @@ class Solver:
         gap = Cs[high] - Cs[low]
         share = (Cs[k] - Cs[low]) / gap if gap > 0 else 0.0
         theta = (1.0 - share) * one.theta + share * other.theta
-        free = max(np.count_nonzero(end.state == FREE) for end in (one, other))
+        free = max(np.count_nonzero(end.free) for end in (one, other))
         error = BETWEEN * self.sample.apart(one.theta, other.theta) if free else 0.0
         return Column(float(Cs[k]), -1, theta, error, int(free))
 
@@ -253,19 +266,18 @@ class Solver:
     def around(self, some: Sequence[Solved], count: int) -> list[Around]:
         """About ``count`` rows nearest to the margin of each solution, in one pass."""
         theta = np.array([one.theta for one in some])
-        r = self.sample.Z @ theta[:, :-1].T + theta[:, -1]
-        r = np.abs(r * self.sample.y[:, None] - 1.0)
-        wanted = count * len(self.sample.y) / self.runner.n
-        width = np.array([_rank(column, wanted) for column in r.T])
-        fold = np.full(len(some), -1)
-        plan = Columns(theta, fold, np.column_stack([width, width]), np.ones(len(some)), self.seed)
+        away = self.sample.distance(theta)
+        wanted = count * self.sample.n / self.runner.n
+        width = np.array([_rank(column, wanted) for column in away.T])
+        fold, rate = np.full(len(some), -1), np.ones(len(some))
+        plan = Columns(theta, fold, np.column_stack([width, width]), rate, self.seed, self.loss)
         sums = merge(self.runner.map(_Sweep(plan, {})))
         self.passes += 1
         found = []
         for p, one in enumerate(some):
-            rest, near = sums.rest.tally(p, one.C), _near_rows(sums, p)
+            rest, near = sums.rest.tally(p, one.C), _near_rows(sums, p, self.loss)
             problem = self._small_problem(one.C, 1.0, sums.near[p], rest, near)
-            found.append(Around(problem, near.rows, near.r, one.coef_of(problem, near), rest.added))
+            found.append(Around(problem, near.rows, near.u, one.coef_of(problem, near), rest.added))
         return found
 
     # ---- rounds ---------------------------------------------------------------------------------
@@ -314,11 +326,10 @@ class Solver:
     def _plan(self, states: list[_State]) -> Columns:
         """How wide to collect, and which share, by what the sample has near the margin."""
         theta = np.array([state.theta for state in states])
-        r = self.sample.Z @ theta[:, :-1].T + theta[:, -1]
-        r = np.abs(r * self.sample.y[:, None] - 1.0)
-        scale = self.runner.n / len(self.sample.y)
+        away = self.sample.distance(theta)
+        scale = self.runner.n / self.sample.n
         width, rate = np.empty((len(states), 2)), np.ones(len(states))
-        classes = [self.sample.y < 0, self.sample.y > 0]
+        sides = [~self.sample.loss.upward, self.sample.loss.upward]
         for p, state in enumerate(states):
             if self.runner.n <= 2 * state.target:
                 width[p] = np.inf
@@ -326,14 +337,15 @@ class Solver:
             reach = np.inf if state.error is None else max(WIDTH * state.error, ON_MARGIN)
             if state.rounds + 1 >= MOST_ROUNDS:
                 reach = 0.0  # the last round is to tell how good the guess is
-            expected = scale * np.count_nonzero(r[:, p] <= reach)
+            expected = scale * np.count_nonzero(away[:, p] <= reach)
             if expected > 2 * state.target:
                 width[p], rate[p] = reach, state.target / expected
                 continue
-            for side, mask in enumerate(classes):
-                width[p, side] = max(reach, _rank(r[mask, p], 0.5 * state.target / scale))
+            for side, mask in enumerate(sides):
+                share = state.target / scale * (0.5 if all(map(np.any, sides)) else 1.0)
+                width[p, side] = max(reach, _rank(away[mask, p], share))
         fold = np.array([state.column.fold for state in states])
-        return Columns(theta, fold, width, rate, self.seed)
+        return Columns(theta, fold, width, rate, self.seed, self.loss)
 
     def _round(
         self, states: list[_State], plan: Columns, sums: Sums, p: int
@@ -346,12 +358,12 @@ class Solver:
         state.rounds += 1
         column, rate, theta = state.column, float(plan.rate[p]), plan.theta[p]
         rest = sums.rest.tally(p, column.C)
-        near = _near_rows(sums, p)
+        near = _near_rows(sums, p, self.loss)
         problem = self._small_problem(column.C, rate, sums.near[p], rest, near)
         reply = solve(problem, state.theta, self.workers.cancel, state.error)
         if rate == 1.0:
-            here = tally(problem.Z, problem.y, problem.box, reply.coef, theta, self.widest)
-            kkt, gap, primal, floor = figures([rest, here], theta, self.widest, self.fit_intercept)
+            here = tally(near.Z, near.loss, problem.box, reply.coef, theta, self.extent)
+            kkt, gap, primal, floor = figures([rest, here], theta, self.extent, self.fit_intercept)
             goal = float(attainable(self.tol, floor, tolerances.POLISH * self.tol))
             fair = min(goal, EXCUSED)
             # Any b of an interval is optimal; the one to report is that of the rule.
@@ -362,14 +374,13 @@ class Solver:
             state.rounds_of_all += bool(np.isinf(plan.width[p]).all())
             given_up = state.rounds >= MOST_ROUNDS or state.rounds_of_all >= ROUNDS_OF_ALL
             if good or given_up:
-                full = np.abs(reply.coef) >= problem.box * (1.0 - tolerances.AT_BOUND)
-                low = int(sums.low[p] + np.count_nonzero(full))
+                full = int(sums.rest.bound[p] + np.count_nonzero(at_bound(problem, reply.coef)))
                 solved = Solved(
-                    column.C, theta, problem, near.rows, near.r, reply.coef, reply.state,
-                    plan.width[p], primal, gap, kkt, low,
+                    column.C, theta, problem, near.rows, near.u, reply.coef, reply.state,
+                    plan.width[p], primal, gap, kkt, full,
                 )  # fmt: skip
                 return solved, reply.steps
-        loss = rest.loss + column.C * float(near.weight @ np.maximum(-near.r, 0.0))
+        loss = rest.loss + column.C * float(near.weight @ near.loss.value(near.u))
         primal = 0.5 * float(theta[:-1] @ theta[:-1]) + loss
         self._next_guess(state, theta, primal, reply, plan.width[p], rate)
         return None, reply.steps
@@ -381,13 +392,13 @@ class Solver:
 
         Where a sample stands for more rows than it has, what it has too much of is taken back.
         """
-        y, box = near.y, C * near.weight
+        box = C * near.weight
         a, beta = rest.pull, rest.total
         if rate < 1.0:
-            box = C * like(near.weight, y, masses)
-            extra = np.where(near.r < 0, (C * near.weight - box) * y, 0.0)
+            box = C * like(near.weight, near.loss.upward, masses)
+            extra = (box - C * near.weight) * near.loss.slope(near.u)
             a, beta = a + extra @ near.Z, beta + float(extra.sum())
-        return Reduced(near.Z, y, box, a, beta, self.fit_intercept)
+        return Reduced(near.Z, near.loss, box, a, beta, self.fit_intercept)
 
     def _next_guess(
         self,
@@ -412,9 +423,10 @@ class Solver:
         state.theta, state.error = reply.theta, CONTRACTION * moved if beyond else 0.0
 
 
-def _near_rows(sums: Sums, p: int) -> _Near:
-    parts = [(*part.column(p), part.r[p]) for part in sums.gathered]
-    return _Near(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+def _near_rows(sums: Sums, p: int, loss: LossRule) -> _Near:
+    parts = [(*part.column(p), part.u[p]) for part in sums.gathered]
+    rows, Z, y, weight, u = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return _Near(rows, Z, loss(y), weight, u)
 
 
 @dataclass(frozen=True)
@@ -434,6 +446,6 @@ class _Sweep:
 def _rank(values: FloatArray, count: float) -> float:
     """A bound that about ``count`` of the values meet (a sample may have less than one)."""
     if not len(values):
-        return 0.0
+        return np.inf  # so few that all of them may be collected
     k = min(max(int(np.ceil(count)), 1), len(values) - 1)
     return float(np.partition(values, k)[k])

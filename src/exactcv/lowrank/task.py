@@ -1,19 +1,21 @@
 """What is solved with features in place of a kernel matrix.
 
-    min over w, b   1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i (w'z_i + b)),       z_i = z(x_i),
+    min over w, b   1/2 ||w||^2 + sum_i C_i L_i(w'z_i + b),       z_i = z(x_i),
 
-problems (40) and (41) of the consolidated-CV paper.  Everything is exact for the kernel that the
-features have, and certified.
+with losses of knots and slopes; for the hinge, problems (40) and (41) of the consolidated-CV paper.
+Everything is exact for the kernel that the features have, and certified.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from ..problem.folds import Folds
 from ..problem.grid import Grid
 from ..problem.kernels import Kernel
+from ..problem.loss_rules import LossRule
 from ..problem.targets import SIGNS, Target
+from ..problem.units import Units
 from ..types import FloatArray
 from .features import FeatureMap
 from .options import Options
@@ -24,10 +26,11 @@ __all__ = ["FeatureProblem", "FeatureTask"]
 
 @dataclass(frozen=True)
 class FeatureProblem:
-    """Rows that can be read in chunks, labels +-1, weights, and how features are made of rows.
+    """Rows that can be read in chunks, labels +-1 or numbers, weights, and how features are made.
 
-    ``seed`` draws the features, and every sample of the rows.  ``feature_map`` is given where it
-    has been fitted before, to more rows than these.
+    ``seed`` draws the features, and every sample of the rows.  y is the user's, whatever the units
+    of ``loss`` are.  ``feature_map`` is given where it has been fitted before, to more rows than
+    these.
     """
 
     source: RowSource
@@ -39,6 +42,7 @@ class FeatureProblem:
     seed: int
     fit_intercept: bool = True
     target: Target = SIGNS
+    loss: LossRule = field(default_factory=LossRule)
     feature_map: FeatureMap | None = None
 
     @property
@@ -57,3 +61,12 @@ class FeatureTask:
     tol: float
     options: Options
     budget: int
+
+    def inside(self) -> FeatureTask:
+        """The task with C and the loss in the units of y."""
+        problem = self.problem
+        if not problem.target.numeric:
+            return self
+        units = Units.of_numbers(problem.y, problem.weight, problem.fit_intercept)
+        inner = replace(problem, loss=replace(problem.loss, units=units))
+        return replace(self, problem=inner, grid=self.grid.times(1.0 / units.C_scale))

@@ -1,5 +1,7 @@
 """Left-out labels of all rows in one pass, as far as bounds settle them.
 
+Values are not settled by bounds: of these only rows without a coefficient are.
+
 What leaving out row j can do is bounded from the full-data solution alone; the proofs are in
 ``engine/bounds.py``.  All that they need of the kernel is how far the features of two rows are
 apart.  With d_i = ||z_i - centre|| for a fixed centre and R the largest d_i, that is at most
@@ -10,8 +12,8 @@ d_i + R, so (c_j the coefficient of row j)
 
 Without an intercept: |c_j| ||z_j||^2 and |c_j| ||z_j|| R, with the centre at 0.
 
-A row with r > 0 has no coefficient and changes nothing; the value of a row with a coefficient only
-moves away from its label.
+A row where its loss is flat has no coefficient and changes nothing; the value of a row with a
+coefficient only moves away from its label.
 """
 
 from __future__ import annotations
@@ -24,10 +26,10 @@ from numpy.typing import NDArray
 from .. import tolerances
 from .._core._bounds import walk
 from ..judge.certificate import implied_accuracy
-from ..problem.losses import hinge
+from ..problem.loss_rules import LossRule
 from ..types import FloatArray, IntArray
 from .passes.sweep import Chunk, Columns
-from .small.reduced import HIGH
+from .small.reduced import strictly_inside
 from .solver import Solved
 
 __all__ = ["Farthest", "Limits", "Spread", "Verdict", "limits_of", "settled_near", "verdict"]
@@ -81,7 +83,7 @@ class Farthest:
 class Limits:
     """What the pass must know of P full-data solutions.
 
-    least, most : (P, 2), how far b walks when a row of that class is left out.
+    least, most : (P, 2), how far b walks when a row of that class is left out; for labels alone.
     slack : (P,), how far the values at hand may be off.
     rows : the rows of each small problem, which are not judged here.
     """
@@ -99,7 +101,7 @@ class Limits:
 class Verdict:
     """Of one chunk, (rows, P) each.
 
-    wrong : labels, where they are settled.
+    wrong : labels, where they are settled; False of values, which say it themselves.
     open : rows that are not: they have to be solved (small problems' own rows are never open).
     kept : rows that have no coefficient, so that nothing changes without them.
     value : decision values; those of ``kept`` are left-out values as well.
@@ -111,45 +113,49 @@ class Verdict:
     value: FloatArray | None = None
 
 
-def limits_of(solved: list[Solved], weights: FloatArray, spread: Spread, seed: int) -> Limits:
-    """``weights`` (2, 2): the least positive and the largest weight of each class."""
+def limits_of(
+    solved: list[Solved],
+    weights: FloatArray | None,
+    spread: Spread,
+    loss: LossRule,
+    seed: int,
+) -> Limits:
+    """``weights`` (2, 2): the least positive and the largest weight of each class, for labels."""
     theta = np.array([one.theta for one in solved])
     least, most = np.zeros((len(solved), 2)), np.zeros((len(solved), 2))
     slack = np.empty(len(solved))
     for p, one in enumerate(solved):
         slack[p] = accuracy(one, spread)
-        if spread.fit_intercept:
+        if spread.fit_intercept and weights is not None:
             least[p], most[p] = walks(one, one.C * weights, slack[p])
     fold = np.full(len(solved), -1)
-    plan = Columns(theta, fold, np.zeros((len(solved), 2)), np.ones(len(solved)), seed)
+    plan = Columns(theta, fold, np.zeros((len(solved), 2)), np.ones(len(solved)), seed, loss)
     C = np.array([one.C for one in solved])
     return Limits(plan, C, least, most, slack, [np.sort(one.rows) for one in solved], spread)
 
 
 def accuracy(solved: Solved, spread: Spread) -> float:
     """How far decision values may be from the exact ones, by the certificate."""
-    scale = max(1.0, float(np.abs(solved.r + 1.0).max(initial=0.0)))
+    scale = max(1.0, float(np.abs(solved.u).max(initial=0.0)))
     gap = implied_accuracy(solved.gap, 0.0, spread.largest**2)
     return 2.0 * gap + solved.kkt * scale + 1e-12 * scale
 
 
 def walks(solved: Solved, sizes: FloatArray, slack: float) -> tuple[FloatArray, FloatArray]:
-    """How far b walks at least and at most when a row of each class at its bound is left out.
+    """How far b walks at least and at most when a row at its bound is left out.
 
-    sizes : (2, 2), the smallest and the largest coefficient of the negative and positive class.
+    sizes : (2, 2), the smallest and the largest coefficient, of negative ones and of positive ones.
     """
-    problem, n = solved.problem, len(solved.r)
-    y = np.concatenate([problem.y, [-1.0, -1.0, 1.0, 1.0]])
-    coef = np.concatenate([solved.coef, y[n:] * sizes.ravel()])
-    box = np.concatenate([problem.box, np.abs(coef[n:])])
-    state = np.concatenate([solved.state, np.full(4, -1)])
-    state = np.where((y < 0) & (state >= 0), HIGH - state, state).astype(np.int8)
-    u = np.concatenate([problem.y * (solved.r + 1.0), np.zeros(4)])
+    problem, n = solved.problem, len(solved.u)
+    gone = np.array([-1.0, -1.0, 1.0, 1.0]) * sizes.ravel()
+    coef, u = np.concatenate([solved.coef, gone]), np.concatenate([solved.u, np.zeros(4)])
+    state = np.concatenate([solved.state, np.full(4, -1)]).astype(np.int8)
+    levels = problem.loss.coefficient_levels(problem.box)
+    levels = np.concatenate([levels, np.tile(gone[:, None], levels.shape[1])])
+    knots = np.concatenate([problem.loss.knots, np.zeros((4, problem.loss.n_knots))])
     least, most = np.zeros(4), np.zeros(4)
-    levels = hinge(y).coefficient_levels(box)
     margin = (slack + tolerances.AT_BOUND) * float(problem.box.sum())
-    who = np.arange(n, n + 4)
-    walk(hinge(y).knots, levels, state, coef, u, who, coef[who], margin, least, most)
+    walk(knots, levels, state, coef, u, np.arange(n, n + 4), gone, margin, least, most)
     # Rows beyond the width, which are not here, may stop b sooner, but not before the width.
     return np.minimum(least[::2], solved.width.min()), most[1::2]
 
@@ -164,21 +170,18 @@ def settled_near(
     coefficient may limit it: all rows that the bounds do not settle are open then.
     """
     problem = solved.problem
-    value = solved.r + 1.0
     size = np.abs(solved.coef)
-    inside = (size > tolerances.AT_BOUND * problem.box) & (
-        size < (1.0 - tolerances.AT_BOUND) * problem.box
-    )
-    kept = (solved.state == HIGH) & (size == 0.0)
-    if problem.fit_intercept and not inside.any():
+    kept = ~solved.free & (size == 0.0)
+    if problem.fit_intercept and not strictly_inside(problem, solved.coef).any():
         kept[:] = False
-    wrong = ~(value > tolerances.TIE)
     if want_decision:
-        return wrong, ~kept, kept
+        return np.zeros(len(kept), dtype=bool), ~kept, kept
+    value = problem.y * solved.u
+    wrong = ~(value > tolerances.TIE)
     side = (problem.y > 0).astype(np.intp)
     own = problem.box * limits.spread.own(problem.Z)
     slack = limits.slack[p]
-    sure = (size > tolerances.AT_BOUND * problem.box) & (solved.r < 0.5)
+    sure = (size > tolerances.AT_BOUND * problem.box) & (value < 1.5)
     settled_wrong = sure & (
         (value <= tolerances.TIE - slack)
         | (value - limits.least[p, side] + own <= tolerances.TIE - slack)
@@ -190,13 +193,13 @@ def settled_near(
 
 def verdict(chunk: Chunk, limits: Limits, want_decision: bool) -> Verdict:
     """See the top of this file."""
-    value = limits.columns.margins(chunk)
-    kept = (value >= 0) | (chunk.weight <= 0)[:, None]
-    value += 1.0  # y u
-    settled_wrong = value <= tolerances.TIE - limits.slack
+    u = limits.columns.values(chunk)
+    kept = (limits.columns.loss(chunk.y).slope(u) == 0.0) | (chunk.weight <= 0)[:, None]
     if want_decision:
-        wrong, open_ = ~(value > tolerances.TIE), ~kept
+        wrong, open_ = np.zeros(u.shape, dtype=bool), ~kept
     else:
+        value = u * chunk.y[:, None]
+        settled_wrong = value <= tolerances.TIE - limits.slack
         side = (chunk.y > 0).astype(np.intp)
         own = (chunk.weight * limits.spread.own(chunk.Z))[:, None] * limits.C
         low = tolerances.TIE - limits.slack - own
@@ -208,7 +211,4 @@ def verdict(chunk: Chunk, limits: Limits, want_decision: bool) -> Verdict:
         stop = chunk.start + len(chunk.y)
         mine = rows[np.searchsorted(rows, chunk.start) : np.searchsorted(rows, stop)] - chunk.start
         open_[mine, p] = kept[mine, p] = False
-    if not want_decision:
-        return Verdict(wrong, open_, kept)
-    value *= chunk.y[:, None]
-    return Verdict(wrong, open_, kept, value)
+    return Verdict(wrong, open_, kept, u if want_decision else None)

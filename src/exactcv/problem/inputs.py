@@ -76,6 +76,9 @@ __all__ = [
     "times_class_weight",
 ]
 
+# Of knots and slopes: what features in place of a kernel can do.
+APPROX_LOSSES = ("hinge", "epsilon_insensitive", "pinball")
+
 
 @dataclass(frozen=True)
 class Data:
@@ -275,10 +278,11 @@ def check_kernel(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> Kernel:
 def check_approx(approx: Any, n_components: Any, method: str, loss: str) -> int:
     """``n_components`` as a number; what ``approx`` cannot do is refused."""
     check_choice("approx", approx, ("rff", "nystroem"), "or None")
-    if method != "exact" or loss != "hinge":
+    if method != "exact" or loss not in APPROX_LOSSES:
         raise UnsupportedError(
-            f"approx={approx!r} goes with method='exact' and loss='hinge', got method={method!r} "
-            f"and loss={loss!r}; leave these out, or use approx=None"
+            f"approx={approx!r} goes with method='exact' and loss='hinge', 'epsilon_insensitive' "
+            f"or 'pinball', got method={method!r} and loss={loss!r}; leave these out, or use "
+            "approx=None"
         )
     return check_components(n_components)
 

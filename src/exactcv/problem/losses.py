@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..types import FloatArray, IntArray
+from ..types import BoolArray, FloatArray, IntArray
 
 __all__ = ["PiecewiseLinear", "epsilon_insensitive", "hinge", "pinball"]
 
@@ -58,15 +58,48 @@ class PiecewiseLinear:
         """The losses of some rows, which may be repeated."""
         return PiecewiseLinear(self.knots[rows], self.slopes[rows])
 
+    def beside(self, other: PiecewiseLinear) -> PiecewiseLinear:
+        """These rows, then those of another, with as many knots."""
+        knots = np.concatenate([self.knots, other.knots])
+        return PiecewiseLinear(knots, np.concatenate([self.slopes, other.slopes]))
+
+    @property
+    def upward(self) -> BoolArray:
+        """Rows whose loss pushes u up rather than down: the positive class of the hinge."""
+        return np.asarray(self.slopes[:, 0] + self.slopes[:, -1] < 0)
+
+    def passed(self, u: FloatArray) -> IntArray:
+        """How many knots lie to the left of u: (n,), or (n, P) for P values a row."""
+        count = np.zeros(u.shape, dtype=np.intp)
+        for knot in self._knots_along(u):
+            count += u > knot
+        return count
+
+    def slope(self, u: FloatArray) -> FloatArray:
+        """The slope at u, (n,) or (n, P); at a knot that of its left."""
+        bend = np.diff(self.slopes, axis=1).T.reshape(self.n_knots, *_along(u))
+        slope = np.broadcast_to(self.slopes[:, 0].reshape(_along(u)), u.shape).copy()
+        for knot, more in zip(self._knots_along(u), bend, strict=True):
+            slope += more * (u > knot)
+        return slope
+
+    def distance(self, u: FloatArray) -> FloatArray:
+        """How far u, (n,) or (n, P), is from the nearest knot."""
+        away = [np.abs(u - knot) for knot in self._knots_along(u)]
+        return away[0] if len(away) == 1 else np.minimum.reduce(away)
+
+    def _knots_along(self, u: FloatArray) -> FloatArray:
+        return self.knots.T.reshape(self.n_knots, *_along(u))
+
     def coefficient_levels(self, C: FloatArray) -> FloatArray:
         """What c_i equals on each segment, from the leftmost (highest) to the rightmost."""
         levels = -C[:, None] * self.slopes
         return levels + 0.0  # no negative zeros
 
     def value(self, u: FloatArray) -> FloatArray:
-        """L_i(u_i), with the least value of each row's loss set to zero."""
+        """L_i(u_i), (n,) or (n, P), with the least value of each row's loss set to zero."""
         bend = np.diff(self.slopes, axis=1)
-        return self._from_left(u, bend) - self._least(bend)
+        return self._from_left(u, bend) - self._least(bend).reshape(_along(u))
 
     def conjugate(self, s: FloatArray) -> FloatArray:
         """L*_i(s_i) = sup over u of s_i u - L_i(u); +inf where s_i is no slope of L_i.
@@ -83,12 +116,20 @@ class PiecewiseLinear:
 
     def _from_left(self, u: FloatArray, bend: FloatArray) -> FloatArray:
         """The loss up to a constant: the leftmost line, plus a bend at each knot passed."""
-        passed = np.maximum(u[:, None] - self.knots, 0.0)
-        return self.slopes[:, 0] * (u - self.knots[:, 0]) + (bend * passed).sum(axis=1)
+        knots = self._knots_along(u)
+        total = self.slopes[:, 0].reshape(_along(u)) * (u - knots[0])
+        for knot, more in zip(knots, bend.T.reshape(knots.shape), strict=True):
+            total += more * np.maximum(u - knot, 0.0)
+        return np.asarray(total)
 
     def _least(self, bend: FloatArray) -> FloatArray:
         at_knots = [self._from_left(self.knots[:, k], bend) for k in range(self.n_knots)]
         return np.minimum.reduce(at_knots)
+
+
+def _along(u: FloatArray) -> tuple[int, ...]:
+    """The shape of a number a row beside u, which may have several columns."""
+    return (len(u), *(1,) * (u.ndim - 1))
 
 
 def hinge(y: FloatArray) -> PiecewiseLinear:

@@ -91,9 +91,13 @@ class Units:
         return replace(task, problem=inner, grid=task.grid.times(1.0 / self.C_scale))
 
     def _loss(self, loss: Any, y: FloatArray) -> Any:
-        if isinstance(loss, PiecewiseLinear):
-            return replace(loss, knots=(loss.knots - self.origin) / self.scale)
-        return replace(loss, y=y)
+        return self.of_loss(loss) if isinstance(loss, PiecewiseLinear) else replace(loss, y=y)
+
+    def of_loss(self, loss: PiecewiseLinear) -> PiecewiseLinear:
+        """A loss of knots and slopes in these units."""
+        if self.trivial:
+            return loss
+        return replace(loss, knots=(loss.knots - self.origin) / self.scale)
 
     def values(self, values: FloatArray) -> FloatArray:
         """Decision values or intercepts, as they are outside."""

@@ -155,7 +155,7 @@ def _features(
 def _apply(
     block: Any,
     start: int,
-    y: NDArray[np.int8],
+    y: NDArray[Any],
     weight: FloatArray | None,
     make: Callable[[Any, int], NDArray[np.floating]] | None,
     work: Work,
@@ -170,9 +170,9 @@ def _apply(
             rows = block.iloc[part] if hasattr(block, "iloc") else block[part]
             made = rows if make is None else make(rows, start + first)
             Z: FloatArray = np.asarray(made, dtype=np.float64)
-            signs = y[part].astype(float)
-            weights = np.ones(len(signs)) if weight is None else weight[part]
-            results.append(work(Chunk(start + first, Z, signs, weights)))
+            targets = y[part].astype(float)
+            weights = np.ones(len(targets)) if weight is None else weight[part]
+            results.append(work(Chunk(start + first, Z, targets, weights)))
     joined = _join(work, *results)
     return packed(joined) if packs else joined
 
@@ -225,11 +225,12 @@ class DaskRunner:
             blocks = list(client.persist(blocks) if client else self._dask.persist(*blocks))
             make = None
         plain = bool((weight == 1.0).all())
+        kind = np.int8 if (np.abs(y) == 1.0).all() else np.float64  # labels travel light
         self._arguments = [
             (
                 block,
                 int(bounds[k]),
-                y[bounds[k] : bounds[k + 1]].astype(np.int8),
+                y[bounds[k] : bounds[k + 1]].astype(kind),
                 None if plain else weight[bounds[k] : bounds[k + 1]],
                 make,
             )

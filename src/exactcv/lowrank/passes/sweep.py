@@ -1,11 +1,11 @@
 """One pass over the rows, for many solutions at once: what each chunk contributes.
 
 A *column* is one training problem: a value of C, a fold to leave out (or none) and a guess
-theta = (w, b).  For each column the pass collects the training rows near the margin,
-|r_i| <= width: those whose place is still open.  If a column has more of them than it can use, it
-keeps those with the smallest keys (``lowrank/rows/sampling.py``).  The other rows are at the bound
-that goes with their side, and of those with r_i < 0 it adds up all that the judge and the other
-rows must know (``judge/features.py``, `side_sums`).
+theta = (w, b).  For each column the pass collects the training rows near the margin, those with a
+knot of their loss within ``width`` of u: their place is still open.  If a column has more of them
+than it can use, it keeps those with the smallest keys (``lowrank/rows/sampling.py``).  The other
+rows have the coefficients that go with their segments, and of them it adds up all that the judge
+and the other rows must know (``judge/features.py``, `side_sums`).
 
 The pass is a pure function of a chunk, so that threads, processes or a cluster can run it; the sums
 are merged in the order of the chunks.
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...judge.features import SideSums, side_sums
+from ...problem.loss_rules import LossRule
 from ...types import FloatArray, IntArray
 from ..rows.sampling import row_keys
 
@@ -30,7 +31,7 @@ __all__ = ["Chunk", "Columns", "Gathered", "LeftOut", "Sums", "merge", "sweep"]
 
 @dataclass(frozen=True)
 class Chunk:
-    """Features, labels and weights of the rows from ``start`` on."""
+    """Features, labels (or numbers) and weights of the rows from ``start`` on."""
 
     start: int
     Z: FloatArray
@@ -47,8 +48,9 @@ class Columns:
     """What a pass needs to know of P columns.
 
     theta : (P, m + 1).  fold : (P,), -1 for the full data.
-    width : (P, 2), for the negative and the positive class.
+    width : (P, 2), for rows whose loss pushes down (the negative class), and for those up.
     rate : (P,), the share of the rows near the margin that is kept.
+    loss : what rows with these y lose.
     """
 
     theta: FloatArray
@@ -56,29 +58,28 @@ class Columns:
     width: FloatArray
     rate: FloatArray
     seed: int
+    loss: LossRule
 
-    def margins(self, chunk: Chunk) -> FloatArray:
-        """r, (rows, P)."""
-        r = chunk.Z @ self.theta[:, :-1].T
-        r += self.theta[:, -1]
-        r *= chunk.y[:, None]
-        r -= 1.0
-        return r
+    def values(self, chunk: Chunk) -> FloatArray:
+        """u, (rows, P)."""
+        u = chunk.Z @ self.theta[:, :-1].T
+        u += self.theta[:, -1]
+        return np.asarray(u)
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """Rows near the margin: for column p, ``index[p]`` points into the rows, r[p] are margins."""
+    """Rows near the margin: for column p, ``index[p]`` points into the rows, u[p] are values."""
 
     rows: IntArray
     Z: FloatArray
     y: FloatArray
     weight: FloatArray
     index: list[IntArray]
-    r: list[FloatArray]
+    u: list[FloatArray]
 
     def column(self, p: int) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-        """Row numbers, features, labels and weights of one column's rows."""
+        """Row numbers, features, labels (or numbers) and weights of one column's rows."""
         k = self.index[p]
         return self.rows[k], self.Z[k], self.y[k], self.weight[k]
 
@@ -87,9 +88,8 @@ class Gathered:
 class Sums:
     """What a pass adds up, and the rows it collects, part by part."""
 
-    rest: SideSums  # of the rows with r < 0 that are not collected
-    low: IntArray  # (P,), their number
-    near: FloatArray  # (P, 2), sum of w_i within the width by class, rows kept or not
+    rest: SideSums  # of the rows that are not collected
+    near: FloatArray  # (P, 2), sum of w_i within the width by side, rows kept or not
     gathered: list[Gathered]
 
 
@@ -114,32 +114,33 @@ def training_weights(chunk: Chunk, columns: Columns, left_out: LeftOut) -> Float
 
 def sweep(chunk: Chunk, columns: Columns, left_out: LeftOut) -> Sums:
     """The chunk's share of the sums, and its rows near the margin."""
-    r = columns.margins(chunk)
+    u, loss = columns.values(chunk), columns.loss(chunk.y)
     weights = training_weights(chunk, columns, left_out)
-    near = np.abs(r) <= np.where(chunk.y[:, None] > 0, columns.width[:, 1], columns.width[:, 0])
+    up = loss.upward
+    near = loss.distance(u) <= np.where(up[:, None], columns.width[:, 1], columns.width[:, 0])
     near &= weights > 0
     masses = np.where(near, weights, 0.0)
-    near_mass = np.column_stack([masses[chunk.y < 0].sum(axis=0), masses[chunk.y > 0].sum(axis=0)])
+    near_mass = np.column_stack([masses[~up].sum(axis=0), masses[up].sum(axis=0)])
     if (columns.rate < 1).any():
         near &= row_keys(chunk.rows, columns.seed)[:, None] < columns.rate
-    low = (r < 0) & (weights > 0) & ~near
-    rest = side_sums(chunk.Z, chunk.y, r, weights, low)
-    return Sums(rest, low.sum(axis=0), near_mass, [_gather(chunk, r, near)])
+    away = (weights > 0) & ~near
+    rest = side_sums(chunk.Z, loss, u, weights, away)
+    return Sums(rest, near_mass, [_gather(chunk, u, near)])
 
 
-def _gather(chunk: Chunk, r: FloatArray, near: NDArray[np.bool_]) -> Gathered:
+def _gather(chunk: Chunk, u: FloatArray, near: NDArray[np.bool_]) -> Gathered:
     used = np.flatnonzero(near.any(axis=1))
     position = np.full(len(chunk.y), -1, dtype=np.intp)
     position[used] = np.arange(len(used))
     index = [np.flatnonzero(column) for column in near.T]
-    margins = [r[rows, p] for p, rows in enumerate(index)]
+    values = [u[rows, p] for p, rows in enumerate(index)]
     return Gathered(
         rows=used + chunk.start,
         Z=chunk.Z[used],
         y=chunk.y[used],
         weight=chunk.weight[used],
         index=[position[rows] for rows in index],
-        r=margins,
+        u=values,
     )
 
 
@@ -148,7 +149,6 @@ def merge(parts: Iterable[Sums]) -> Sums:
     parts = list(parts)
     return Sums(
         rest=reduce(add, (part.rest for part in parts)),
-        low=np.sum([part.low for part in parts], axis=0),
         near=np.sum([part.near for part in parts], axis=0),
         gathered=[one for part in parts for one in part.gathered],
     )

@@ -1,6 +1,6 @@
 """From a nearby point to the solution itself, by exchange of free rows.
 
-The objective P of ``reduced.py`` is convex and piecewise quadratic.  The point theta always has the
+The objective P of ``pieces.py`` is convex and piecewise quadratic.  The point theta always has the
 free rows F on the margin (r_F = 0); all others are low or high.  A step goes towards the minimum
 of P's present piece on that face (`Face.target`), as far as P itself falls:
 
@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from ... import tolerances
 from ...types import BoolArray, FloatArray, IntArray
 from .face import Face
-from .reduced import FREE, HIGH, LOW, Reduced, Reply, best_intercept
+from .pieces import FREE, HIGH, LOW, Pieces
+from .reduced import Reply, best_intercept
 
 __all__ = ["Exchange", "exchange"]
 
@@ -42,13 +43,13 @@ class Exchange:
     v, total : a and beta with the low rows added (see ``face.py``).
     """
 
-    def __init__(self, problem: Reduced, theta: FloatArray, free: IntArray):
+    def __init__(self, problem: Pieces, theta: FloatArray, free: IntArray):
         self.problem, self.steps, self.stuck = problem, 0, 0
         self.lots = np.random.default_rng(0)
         self.face = Face(problem, free)
-        self.held = problem.box * problem.y
-        self.length = np.sqrt(np.einsum("ij,ij->i", problem.Z, problem.Z))
-        self.inside = np.zeros(len(problem.y), dtype=bool)
+        self.held = problem.box * problem.sign
+        self.length = problem.spread(np.sqrt(np.einsum("ij,ij->i", problem.Z, problem.Z)))
+        self.inside = np.zeros(len(problem), dtype=bool)
         self.inside[self.face.rows] = True
         self.theta, self.r = theta, problem.margins(theta)
         self.low: BoolArray = (self.r < 0) & ~self.inside
@@ -57,7 +58,7 @@ class Exchange:
 
     def _sum_up(self) -> None:
         held = np.where(self.low, self.held, 0.0)
-        self.v = self.problem.a + held @ self.problem.Z
+        self.v = self.problem.a + self.problem.pull(held)
         self.total = self.problem.beta + float(held.sum())
 
     def _jump(self) -> None:
@@ -83,7 +84,7 @@ class Exchange:
     def _cross(self, rows: IntArray) -> None:
         """These rows change sides."""
         change = np.where(self.low[rows], -self.held[rows], self.held[rows])
-        self.v = self.v + change @ self.problem.Z[rows]
+        self.v = self.v + change @ self.problem.features(rows)
         self.total += float(change.sum())
         self.low[rows] = ~self.low[rows]
 
@@ -189,12 +190,12 @@ class Exchange:
     def _outside(self) -> tuple[FloatArray, FloatArray]:
         """How far the coefficients of the free rows are outside their boxes, and may be."""
         box = self.problem.box[self.face.rows]
-        size = self.problem.y[self.face.rows] * self.coef
+        size = self.problem.sign[self.face.rows] * self.coef
         return np.maximum(size - box, -size), 1e-3 * tolerances.AT_BOUND * box
 
     def _release(self, place: int) -> None:
         row = int(self.face.rows[place])
-        beyond = bool(self.problem.y[row] * self.coef[place] > 0.5 * self.problem.box[row])
+        beyond = bool(self.problem.sign[row] * self.coef[place] > 0.5 * self.problem.box[row])
         self.face.drop(place)
         self.inside[row], self.low[row] = False, False
         if beyond:
@@ -210,7 +211,7 @@ class Exchange:
             self.face.refresh()
             theta, self.coef = self.face.target(self.v, self.total)
             coef[self.face.rows] = self.coef
-        w = problem.a + coef @ problem.Z
+        w = problem.a + problem.pull(coef)
         state = np.where(self.low, LOW, HIGH)
         state[self.face.rows] = FREE
         if len(self.face):
@@ -222,15 +223,16 @@ class Exchange:
 
 
 def exchange(
-    problem: Reduced, theta: FloatArray, free: IntArray, most: int, cancel: NDArray[np.int32]
+    problem: Pieces, theta: FloatArray, free: IntArray, most: int, cancel: NDArray[np.int32]
 ) -> Reply:
     """The solution from a guess: a point, and the rows that may be free there.
 
     Examples
     --------
-    >>> problem = Reduced(
-    ...     np.array([[2.0], [-1.0]]), np.array([1.0, -1.0]), np.ones(2), np.zeros(1), 0.0, True
-    ... )
+    >>> from exactcv.lowrank.small.pieces import pieces_of
+    >>> from exactcv.problem.losses import hinge
+    >>> Z, loss = np.array([[2.0], [-1.0]]), hinge(np.array([1.0, -1.0]))
+    >>> problem = pieces_of(Z, loss, np.ones(2), (np.zeros(1), 0.0), True)
     >>> none = np.zeros(0, dtype=np.intp)
     >>> reply = exchange(problem, np.zeros(2), none, 20, np.zeros(1, dtype=np.int32))
     >>> reply.theta.round(6), reply.coef.round(6)

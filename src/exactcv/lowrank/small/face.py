@@ -1,10 +1,11 @@
 """Independent rows that are held on the margin, and where the others then want to be.
 
-Given the places of all rows, with v = a + sum over the low rows of B_i y_i z_i and the rows F free,
+Given the places of all pieces, with v = a + sum over the low ones of B_i s_i z_i and those of F
+free,
 
-    w = v + Z_F' c,     Z_F w + b = y_F,     sum c = -total,
+    w = v + Z_F' c,     Z_F w + b = t_F,     sum c = -total,
 
-where total = beta + sum over the low rows of B_i y_i.  That is K c + b = y_F - Z_F v with
+where total = beta + sum over the low ones of B_i s_i.  That is K c + b = t_F - Z_F v with
 K = Z_F Z_F'.  With an intercept K may be singular along the ones (there may be m + 1 free rows in m
 dimensions); K + s in place of K only shifts b, and is definite if the rows (z_i, 1) are
 independent.  Its inverse is kept, and changed when a row comes or goes; what rounding does to it is
@@ -18,7 +19,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.lapack import dpstrf
 
 from ...types import FloatArray, IntArray
-from .reduced import Reduced
+from .pieces import Pieces
 
 __all__ = ["Face"]
 
@@ -30,12 +31,12 @@ OFF_MARGIN = 1e-10
 
 
 class Face:
-    """The free rows (numbers in the problem), in no particular order."""
+    """The free rows (numbers of pieces in the problem), in no particular order."""
 
-    def __init__(self, problem: Reduced, rows: IntArray):
+    def __init__(self, problem: Pieces, rows: IntArray):
         """As many of the rows as are independent."""
         self.problem = problem
-        Z = problem.Z[rows]
+        Z = problem.features(rows)
         square = np.einsum("ij,ij->i", Z, Z)
         self.shift = float(square.mean()) if problem.fit_intercept and len(rows) else 0.0
         if problem.fit_intercept and self.shift <= 0.0:
@@ -58,7 +59,7 @@ class Face:
 
     def add(self, row: int) -> bool:
         """False if the row depends on those that are there."""
-        z = self.problem.Z[row]
+        z = self.problem.features(row)
         products = self.Z @ z + self.shift
         own = float(z @ z) + self.shift
         combined = self.inverse @ products
@@ -88,7 +89,7 @@ class Face:
 
     def target(self, v: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:
         """theta and the coefficients of the free rows, of which there is at least one."""
-        wanted = self.problem.y[self.rows] - self.Z @ v
+        wanted = self.problem.knot[self.rows] - self.Z @ v
         c, b = self._bordered(wanted, -total)
         for _ in range(CORRECTIONS):
             miss = wanted - (self.Z @ (self.Z.T @ c) + b)
@@ -102,7 +103,7 @@ class Face:
         Where boxes are large v and Z_F' c nearly cancel, and rounding leaves no digit of w; but on
         the margin w is as good as the rows are.
         """
-        wanted = self.problem.y[self.rows]
+        wanted = self.problem.knot[self.rows]
         for _ in range(CORRECTIONS):
             miss = wanted - (self.Z @ theta[:-1] + theta[-1])
             if np.abs(miss).max(initial=0.0) <= OFF_MARGIN:

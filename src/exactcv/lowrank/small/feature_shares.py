@@ -12,7 +12,6 @@ from ...engine import shares as engine
 from ...types import FloatArray, IntArray
 from ..solver import Solved
 from ..verdict import Spread, accuracy
-from .reduced import FREE
 
 __all__ = ["Shares"]
 
@@ -25,23 +24,25 @@ class Shares:
 
     def __init__(self, solved: Solved, spread: Spread, walked: float):
         problem = solved.problem
-        free = np.flatnonzero(solved.state == FREE)
+        free = np.flatnonzero(solved.free)
         self.spread, self.walked = spread, walked
         self.place = np.full(len(solved.state), -1, dtype=np.intp)
         self.place[free] = np.arange(len(free))
         self.Z, coef = problem.Z[free], solved.coef[free]
-        bound = problem.y[free] * problem.box[free]
+        levels = problem.loss.at(free).coefficient_levels(problem.box[free])
+        knot = solved.state[free] // 2  # between this level and the next
+        high, low = (levels[np.arange(len(free)), knot + side] for side in (0, 1))
         # What the solution at hand lacks in exactness.
         v = problem.a + solved.coef @ problem.Z
-        gap = float(problem.box[free] @ np.abs(solved.r[free]))
+        gap = float(problem.box[free] @ solved.distance[free])
         if spread.fit_intercept:
             total = problem.beta + float(solved.coef.sum())
             gap += abs(total * float(solved.theta[-1]))
         self.slack = accuracy(solved, spread)
         self._engine = engine.Shares(
             self.Z @ self.Z.T,
-            np.minimum(bound, 0.0) - coef,
-            np.maximum(bound, 0.0) - coef,
+            low - coef,
+            high - coef,
             spread.fit_intercept,
             gap,
             float(np.linalg.norm(solved.theta[:-1] - v)),

@@ -11,9 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
+from ...problem.losses import PiecewiseLinear
 from ...runtime.threads import Workers
-from ...types import FloatArray, IntArray
-from .reduced import FREE, Reduced, Reply
+from ...types import BoolArray, FloatArray, IntArray
+from .reduced import Reduced, Reply, at_knot
 from .sites import Sites, sites_of
 from .solve import solve
 
@@ -34,9 +35,17 @@ class Sample:
 
     rows: IntArray
     Z: FloatArray
-    y: FloatArray
+    loss: PiecewiseLinear
     weight: FloatArray
     whole: bool = False
+
+    @property
+    def n(self) -> int:
+        return len(self.rows)
+
+    def distance(self, theta: FloatArray) -> FloatArray:
+        """How far the rows are from the margin, (n, P), of P guesses."""
+        return self.loss.distance(self.Z @ theta[:, :-1].T + theta[:, -1])
 
     def apart(self, one: FloatArray, other: FloatArray) -> float:
         """Root mean square difference of the decision values of two guesses."""
@@ -66,7 +75,7 @@ class Guesses:
     ----------
     sample : Sample
     mass : (2,)
-        Sum of the weights of each class, the negative one first.
+        Sum of the weights of each side (`sweep.Columns`).
     fit_intercept : bool
     workers : Workers
     """
@@ -78,20 +87,22 @@ class Guesses:
 
     @cached_property
     def _sites(self) -> Sites:
-        return sites_of(self.sample.Z, self.sample.y)
+        return sites_of(self.sample.Z, self.sample.loss)
 
     @cached_property
-    def _rows(self) -> tuple[FloatArray, FloatArray]:
-        """Features and labels, of equal rows once."""
-        sample, sites = self.sample, self._sites
-        return (sample.Z[sites.first], sample.y[sites.first]) if sites.any else (sample.Z, sample.y)
+    def _rows(self) -> tuple[FloatArray, PiecewiseLinear]:
+        """Features and losses, of equal rows once."""
+        sample, first = self.sample, self._sites.first
+        if not self._sites.any:
+            return sample.Z, sample.loss
+        return sample.Z[first], sample.loss.at(first)
 
     def columns(self, Cs: FloatArray) -> list[Column]:
         """Columns of the full data along rising Cs."""
         if self.sample.whole:
             found = self._path(Cs, self.sample.weight)
             return [self._column(C, -1, one) for C, one in zip(Cs, found, strict=True)]
-        count = len(self.sample.y)
+        count = self.sample.n
         parts = [np.arange(count) < k for k in (count, count // 2)]
         weights = [np.where(part, self.sample.weight, 0.0) for part in parts]
         good, rough = self.workers.map(lambda weight: self._path(Cs, self._like(weight)), weights)
@@ -119,31 +130,31 @@ class Guesses:
         return out
 
     def _solve(self, C: float, weight: FloatArray, theta: FloatArray) -> Reply:
-        Z, y = self._rows
+        Z, loss = self._rows
         box = C * self._sites.total(weight)
-        problem = Reduced(Z, y, box, np.zeros(Z.shape[1]), 0.0, self.fit_intercept)
-        distinct = Sites(np.arange(len(y)), np.arange(len(y)))
+        problem = Reduced(Z, loss, box, np.zeros(Z.shape[1]), 0.0, self.fit_intercept)
+        distinct = Sites(np.arange(len(Z)), np.arange(len(Z)))
         tau = NEARBY if theta.any() else None
         reply = solve(problem, theta, self.workers.cancel, tau, distinct)
         self.steps += reply.steps
         return reply
 
     def _column(self, C: float, fold: int, reply: Reply) -> Column:
-        free = np.count_nonzero((reply.state == FREE)[self._sites.of])
+        free = np.count_nonzero(at_knot(reply.state)[self._sites.of])
         return Column(float(C), fold, reply.theta, 0.0 if reply.solved else None, int(free))
 
     def _like(self, weight: FloatArray) -> FloatArray:
-        """The classes weigh as much as in the whole data.
+        """Both sides weigh as much as in the whole data.
 
         Where regularisation is strong nothing matters but which of them weighs more.
         """
-        return like(weight, self.sample.y, self.mass)
+        return like(weight, self.sample.loss.upward, self.mass)
 
 
-def like(weight: FloatArray, y: FloatArray, mass: FloatArray) -> FloatArray:
-    """Weights of a sample, scaled so that each class weighs what it does in the whole."""
+def like(weight: FloatArray, upward: BoolArray, mass: FloatArray) -> FloatArray:
+    """Weights of a sample, scaled so that each side weighs what it does in the whole."""
     out = weight.copy()
-    for side, whole in zip((y < 0, y > 0), mass, strict=True):
+    for side, whole in zip((~upward, upward), mass, strict=True):
         held = float(weight[side].sum())
         if held > 0:
             out[side] *= whole / held

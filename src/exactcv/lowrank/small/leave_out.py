@@ -27,13 +27,14 @@ from ...judge.features import rounding_floor
 from ...judge.ledger import Ledger
 from ...problem.folds import Folds
 from ...problem.grid import Grid
+from ...problem.losses import PiecewiseLinear
 from ...problem.problem import Problem, Task
 from ...types import FloatArray, IntArray
 from ..solver import EXCUSED, Solved
 from ..verdict import Spread, accuracy, walks
 from .feature_shares import Shares
 from .ordinary import engine_states, expanded
-from .reduced import FREE, LOW, Reduced, StateArray
+from .reduced import Reduced, StateArray
 
 __all__ = ["LeaveOut", "Outcome"]
 
@@ -66,18 +67,21 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Aside:
-    """Rows of the small problem that are not in play: signed features (with a one), margins."""
+    """Rows of the small problem that are not in play: features (with a one), losses, values."""
 
-    signed: FloatArray
-    r: FloatArray
+    Z: FloatArray
+    loss: PiecewiseLinear
+    u: FloatArray
 
     def crossed(self, dtheta: FloatArray) -> NDArray[np.bool_]:
-        """Does any of the rows change sides when theta moves by each row of ``dtheta``?"""
-        if not len(self.r):
+        """Does any of the rows pass a knot when theta moves by each row of ``dtheta``?"""
+        if not len(self.u):
             return np.zeros(len(dtheta), dtype=bool)
-        moved = dtheta @ self.signed.T
-        moved += self.r
-        return np.asarray(((moved > 0) != (self.r > 0)).any(axis=1))
+        moved = self.Z @ dtheta.T
+        moved += self.u[:, None]
+        return np.asarray(
+            (self.loss.passed(moved) != self.loss.passed(self.u)[:, None]).any(axis=0)
+        )
 
 
 class _Moves:
@@ -138,9 +142,9 @@ class LeaveOut:
 
     def _tiers(self, drift: float) -> list[float]:
         """How near to the margin rows must be to be in play: few at first, then more, then all."""
-        distance = np.sort(np.abs(self.solved.r))
+        distance = np.sort(self.solved.distance)
         within = int(np.searchsorted(distance, drift))
-        free = int(np.count_nonzero(self.solved.state == FREE))
+        free = int(np.count_nonzero(self.solved.free))
         k, tiers = free + max(FIRST, free), []
         while k < min(within, MOST):
             tiers.append(float(distance[k]))
@@ -149,8 +153,8 @@ class LeaveOut:
 
     def _far(self, box: FloatArray) -> NDArray[np.bool_]:
         """Rows with these boxes that may move others further than the small problem reaches."""
-        distance = np.sort(np.abs(self.solved.r))
-        free = int(np.count_nonzero(self.solved.state == FREE))
+        distance = np.sort(self.solved.distance)
+        free = int(np.count_nonzero(self.solved.free))
         k = MORE * (free + max(FIRST, free))
         if k >= len(distance) and np.isinf(self.solved.width).all():
             return np.zeros(len(box), dtype=bool)  # all rows there are, and not many
@@ -183,16 +187,16 @@ class LeaveOut:
     def _select(self, drift: float) -> None:
         """The rows in play: others of the small problem join the linear term."""
         solved, whole = self.solved, self.solved.problem
-        distance = np.abs(solved.r)
+        distance = solved.distance
         if len(distance) > FEWEST:
-            for side in (whole.y < 0, whole.y > 0):
+            for side in (~whole.loss.upward, whole.loss.upward):
                 if side.any():
                     k = min(FEWEST, int(side.sum())) - 1
                     drift = max(drift, float(np.partition(distance[side], k)[k]))
-        kept = (distance <= drift) | (solved.state == FREE)
-        gone = ~kept
-        signed = np.column_stack([whole.Z[gone], np.full(int(gone.sum()), whole.fit_intercept)])
-        self.aside = Aside(signed * whole.y[gone, None], solved.r[gone])
+        kept = (distance <= drift) | solved.free
+        gone = np.flatnonzero(~kept)
+        Z = np.column_stack([whole.Z[gone], np.full(len(gone), float(whole.fit_intercept))])
+        self.aside = Aside(Z, whole.loss.at(gone), solved.u[gone])
         # Labels are proved only if the walk of b ends among the rows at hand.
         near = min(drift, float(solved.width.min()))
         self.want_decision = self._want_decision or self._walked > near
@@ -208,7 +212,7 @@ class LeaveOut:
         left = np.arange(len(which))
         if not self._want_decision:
             whole, coef = self.solved.problem, self.solved.coef[which]
-            value = self.solved.r[which] + 1.0
+            value = whole.y[which] * self.solved.u[which]
             left = self._unproved(out, whole.Z[which], coef, value, self.shares.place[which])
         box = self.solved.problem.box[which]
         self._in_tiers(out, left, box, self._drift, partial(self._leave_out_near, which))
@@ -230,29 +234,38 @@ class LeaveOut:
         where = position[which[mine]]
         guests = which[mine][where < 0]
         where[where < 0] = len(self.kept) + np.arange(len(guests))
-        rows = whole.Z[guests], whole.y[guests], whole.box[guests]
+        rows = whole.Z[guests], whole.loss.at(guests), whole.box[guests]
         return self._leave_out(*rows, solved.coef[guests], solved.state[guests], where)
 
-    def far_rows(self, Z: FloatArray, y: FloatArray, weight: FloatArray) -> Outcome:
-        """Leave out rows with r < 0 that are not in the small problem."""
-        box = self.solved.C * weight
-        out = _empty(len(y))
-        left = np.arange(len(y))
+    def far_rows(self, Z: FloatArray, loss: PiecewiseLinear, weight: FloatArray) -> Outcome:
+        """Leave out rows with a coefficient that are not in the small problem."""
+        box, theta = self.solved.C * weight, self.solved.theta
+        u = Z @ theta[:-1] + theta[-1]
+        coef = -box * loss.slope(u)
+        out = _empty(len(u))
+        left = np.arange(len(u))
         if not self._want_decision:
-            theta = self.solved.theta
-            value = y * (Z @ theta[:-1] + theta[-1])
-            left = self._unproved(out, Z, box * y, value, np.full(len(y), -1))
-        reach = self.shares.reach(Z[left], box[left] * y[left])
+            value = np.sign(coef) * u
+            left = self._unproved(out, Z, coef, value, np.full(len(u), -1))
+        reach = self.shares.reach(Z[left], coef[left])
         drift = min(self._drift, 1.01 * reach + 1e-6)
-        self._in_tiers(out, left, box, drift, partial(self._leave_out_far, Z, y, box))
+        state = (2 * loss.passed(u)).astype(np.int8)
+        self._in_tiers(
+            out, left, box, drift, partial(self._leave_out_far, Z, loss, box, coef, state)
+        )
         return out
 
     def _leave_out_far(
-        self, Z: FloatArray, y: FloatArray, box: FloatArray, mine: IntArray
+        self,
+        Z: FloatArray,
+        loss: PiecewiseLinear,
+        box: FloatArray,
+        coef: FloatArray,
+        state: StateArray,
+        mine: IntArray,
     ) -> Outcome:
         where = len(self.kept) + np.arange(len(mine))
-        coef, state = box[mine] * y[mine], np.full(len(mine), LOW)
-        return self._leave_out(Z[mine], y[mine], box[mine], coef, state, where)
+        return self._leave_out(Z[mine], loss.at(mine), box[mine], coef[mine], state[mine], where)
 
     @cached_property
     def _floor(self) -> float:
@@ -269,17 +282,17 @@ class LeaveOut:
     def _leave_out(
         self,
         Z: FloatArray,
-        y: FloatArray,
+        loss: PiecewiseLinear,
         box: FloatArray,
         coef: FloatArray,
         state: StateArray,
         where: IntArray,
     ) -> Outcome:
-        """The guests Z, y, ... join the rows in play; those at ``where`` are left out in turn."""
+        """The guests Z, ... join the rows in play; those at ``where`` are left out in turn."""
         base = self.base
         problem = Reduced(
             np.concatenate([base.Z, Z]),
-            np.concatenate([base.y, y]),
+            base.loss.beside(loss),
             np.concatenate([base.box, box]),
             base.a - coef @ Z,
             base.beta - float(coef.sum()),
@@ -287,8 +300,8 @@ class LeaveOut:
         )
         ordinary, rows = expanded(problem, self.solved.theta, known=self._K)
         states = np.concatenate([self.state, state])
-        all_coef = np.concatenate([self.coef, coef, np.zeros(ordinary.n - len(problem.y))])
-        frame = slice(len(problem.y), ordinary.n)
+        all_coef = np.concatenate([self.coef, coef, np.zeros(ordinary.n - problem.n)])
+        frame = slice(problem.n, ordinary.n)
         all_coef[frame] = ordinary.y[frame] * ordinary.weight[frame]
         found = self._run(ordinary, rows, engine_states(ordinary, states), all_coef, where)
         return self._outcome(*found, where, problem)
@@ -323,7 +336,7 @@ class LeaveOut:
         self, ledger: Ledger, moved: FloatArray, where: IntArray, problem: Reduced
     ) -> Outcome:
         value, how = ledger.decision[0], ledger.how[0]
-        lost = np.maximum(1.0 - problem.y[where] * value, 0.0) * problem.box[where]
+        lost = problem.loss.at(where).value(value) * problem.box[where]
         primal = np.maximum(self.solved.primal - np.nan_to_num(lost), np.finfo(float).tiny)
         kkt = np.where(how == entries.PROVED, 0.0, ledger.kkt[0, :-1])
         gap = np.where(how == entries.PROVED, 0.0, ledger.gap_abs[0, :-1] / primal)

@@ -24,14 +24,14 @@ NEARBY = 0.25
 
 
 class Nearby:
-    """The rows around the margin of the full-data solution theta, where they have margins r."""
+    """The rows around the margin of the full-data solution theta, where they have values u."""
 
     def __init__(
-        self, problem: Reduced, theta: FloatArray, r: FloatArray, cancel: NDArray[np.int32]
+        self, problem: Reduced, theta: FloatArray, u: FloatArray, cancel: NDArray[np.int32]
     ):
         self.problem, self.theta, self.cancel = problem, theta, cancel
-        self.sites = sites_of(problem.Z, problem.y)
-        self.tau = NEARBY * breadth(r, problem.Z.shape[1])
+        self.sites = sites_of(problem.Z, problem.loss)
+        self.tau = NEARBY * breadth(problem.loss.distance(u), problem.Z.shape[1])
 
     def without(self, leaving: Leaving, k: int) -> FloatArray:
         """theta without the k-th of these rows."""
@@ -42,6 +42,6 @@ class Nearby:
             boxes[place] = max(boxes[place] - box, 0.0)
             problem = replace(problem, box=boxes)
         else:
-            coef = box * float(leaving.y[k])
+            coef = float(leaving.coef[k])
             problem = replace(problem, a=problem.a - coef * leaving.Z[k], beta=problem.beta - coef)
         return solve(problem, self.theta, self.cancel, self.tau, self.sites).theta

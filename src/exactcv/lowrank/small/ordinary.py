@@ -9,7 +9,7 @@ from ...engine.path import Point, Tracker
 from ...problem.losses import PiecewiseLinear
 from ...problem.problem import Problem
 from ...types import FloatArray
-from .reduced import HIGH, LOW, Reduced, Reply, StateArray, best_intercept
+from .reduced import Reduced, Reply, StateArray, best_intercept
 
 __all__ = ["by_engine", "engine_states", "expanded"]
 
@@ -25,18 +25,25 @@ def expanded(
     """
     m, total = problem.Z.shape[1], 2.0 * (float(problem.box.sum()) + abs(problem.beta)) + 1e-300
     size = max(total, float(np.linalg.norm(problem.a)))
-    rows = [problem.Z, problem.a[None] / size]
-    box, y = np.append(problem.box, size), np.append(problem.y, 1.0)
+    rows, more, signs = [problem.Z, problem.a[None] / size], [size], [1.0]
     if problem.fit_intercept:
         rows.append(np.zeros((1, m)))
-        box, y = np.append(box, size - problem.beta), np.append(y, -1.0)
-    Z = np.concatenate(rows)
+        more, signs = [size, size - problem.beta], [1.0, -1.0]
+    Z, box = np.concatenate(rows), np.append(problem.box, more)
     reach = factor * (1.0 + float(np.abs(Z @ theta[:-1] + theta[-1]).max()))
-    knots = y.copy()
-    knots[len(problem.y) :] *= reach
-    slopes = np.column_stack([np.where(y > 0, -1.0, 0.0), np.where(y > 0, 0.0, 1.0)])
-    loss = PiecewiseLinear(np.ascontiguousarray(knots[:, None]), slopes)
+    frame = _frame(np.array(signs), reach, problem.loss.n_knots)
+    loss = problem.loss.beside(frame)
+    y = np.append(problem.y, signs)
     return Problem(_kernel_matrix(Z, known), y, box, loss, problem.fit_intercept), Z
+
+
+def _frame(sign: FloatArray, reach: float, n_knots: int) -> PiecewiseLinear:
+    """Rows with all their knots far to one side, and the slope -sign on this side of them."""
+    knots: FloatArray = np.where(sign[:, None] > 0, reach, -reach - n_knots + 1.0) + np.arange(
+        n_knots
+    )
+    slopes = np.linspace(0.0, 1.0, n_knots + 1)
+    return PiecewiseLinear(knots, slopes - (sign[:, None] > 0))
 
 
 def _kernel_matrix(Z: FloatArray, known: FloatArray | None) -> FloatArray:
@@ -51,29 +58,27 @@ def _kernel_matrix(Z: FloatArray, known: FloatArray | None) -> FloatArray:
 
 
 def engine_states(problem: Problem, state: StateArray) -> StateArray:
-    """Low, free and high in the engine's order, from left to right in u."""
-    full = np.full(problem.n, LOW)
-    full[: len(state)] = state
-    out = np.where(problem.y > 0, full, HIGH - full).astype(np.int8)
+    """States of the rows, with those of the frame, and of rows that take no part."""
+    frame = np.where(problem.y[len(state) :] > 0, 0, 2 * problem.loss.n_knots)
+    out = np.concatenate([state, frame]).astype(np.int8)
     out[problem.weight == 0] = -1
     return out
 
 
 def by_engine(problem: Reduced, theta: FloatArray, cancel: NDArray[np.int32]) -> Reply:
-    """By the active sets of ``engine/path.py``, from the sides on which theta has the rows."""
+    """By the active sets of ``engine/path.py``, from the segments on which theta has the rows."""
+    n, u = problem.n, problem.values(theta)
     for factor in (10.0, 1e4):
         ordinary, Z = expanded(problem, theta, factor)
-        state = engine_states(ordinary, np.where(problem.margins(theta) < 0, LOW, HIGH))
-        coef = ordinary.weight * np.where(state == np.where(ordinary.y > 0, 0, 2), ordinary.y, 0.0)
+        state = engine_states(ordinary, (2 * problem.loss.passed(u)).astype(np.int8))
+        coef = np.append(problem.held(u), (ordinary.weight * ordinary.y)[n:])
         start = Point(1.0, state, coef, ordinary.K @ coef, float(theta[-1]))
         tracker = Tracker(ordinary, cancel)
         point = tracker.polish(tracker.move(start, 1.0))
-        n = len(problem.y)
         stayed = bool((np.abs(point.coef[n:]) >= ordinary.weight[n:] * (1 - 1e-9)).all())
         if stayed:
             break
     w = point.coef @ Z
-    b = best_intercept(problem, w) if problem.fit_intercept else 0.0
-    places_ = np.where(problem.y > 0, point.state[:n], HIGH - point.state[:n]).astype(np.int8)
+    b = best_intercept(problem.pieces, w) if problem.fit_intercept else 0.0
     solved = bool(stayed and np.isfinite(w).all())
-    return Reply(np.append(w, b), point.coef[:n], places_, solved, tracker.solves)
+    return Reply(np.append(w, b), point.coef[:n], point.state[:n], solved, tracker.solves)

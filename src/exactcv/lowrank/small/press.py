@@ -1,4 +1,4 @@
-"""Left-out labels proved right, for many rows at once: press each to the wrong side.
+"""Left-out labels proved right, for many rows of the hinge at once: press each to the wrong side.
 
 Let theta = (w, b) be the full-data solution and j a row with a coefficient that is left out.
 Suppose that it ends up on the wrong side, y_j u'_j <= t.  Then the solution without it also solves
@@ -22,7 +22,7 @@ constraint (a rank-one change), so a step is two products with the rows near the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,22 +58,26 @@ def breadth(r: FloatArray, m: int) -> float:
 
 @dataclass(frozen=True)
 class Leaving:
-    """Rows to be left out: features, labels, what is taken from their boxes, and y u.
+    """Rows to be left out: features, targets, what is taken from their boxes, coefficients and u.
 
     ``place`` is where they are in the problem, or -1 if they are at the bound and part of its
-    linear term.
+    linear term, which has their ``coef`` then.
     """
 
     Z: FloatArray
     y: FloatArray
     box: FloatArray
-    value: FloatArray
+    coef: FloatArray
+    u: FloatArray
     place: IntArray
 
+    @property
+    def value(self) -> FloatArray:
+        """y u."""
+        return self.y * self.u
+
     def some(self, which: IntArray) -> Leaving:
-        return Leaving(
-            self.Z[which], self.y[which], self.box[which], self.value[which], self.place[which]
-        )
+        return Leaving(*(getattr(self, part.name)[which] for part in fields(self)))
 
 
 class Press:

@@ -1,42 +1,69 @@
 """Problems in m dimensions with rows in memory: all that the solver ever solves outright.
 
-    min over w, b   1/2 ||w||^2 - a'w - beta b + sum_i B_i max(0, -r_i),   r_i = y_i (z_i'w + b) - 1
+    min over w, b   1/2 ||w||^2 - a'w - beta b + sum_i B_i L_i(u_i),        u_i = z_i'w + b
 
-The linear term stands for rows that are not there: those known to be at their bound add B_i y_i z_i
-to a and B_i y_i to beta (``lowrank/solver.py``).  The optimality conditions: there are c_i with
+with losses of knots and slopes (``problem/losses.py``).  The linear term stands for rows that are
+not there: one with the coefficient c adds c z to a and c to beta (``lowrank/solver.py``).  The
+optimality conditions: there are c_i with
 
-    w = a + sum c_i z_i,   beta + sum c_i = 0,
-    y_i c_i = B_i where r_i < 0,   0 where r_i > 0,   in between where r_i = 0.
+    w = a + sum c_i z_i,   beta + sum c_i = 0,   -c_i / B_i a slope of L_i at u_i.
 
-Rows are *low* (r < 0, coefficient at its bound), *free* (r = 0) or *high* (r > 0).
+`Pieces` are what the steps in m dimensions work on.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...types import FloatArray
+from ... import tolerances
+from ...problem.losses import PiecewiseLinear
+from ...types import BoolArray, FloatArray
+from .pieces import Pieces, pieces_of
 
-__all__ = ["FREE", "HIGH", "LOW", "Reduced", "Reply", "StateArray", "best_intercept"]
+__all__ = [
+    "Reduced",
+    "Reply",
+    "StateArray",
+    "at_bound",
+    "at_knot",
+    "best_intercept",
+    "strictly_inside",
+]
 
 StateArray = NDArray[np.int8]
-LOW, FREE, HIGH = np.int8(0), np.int8(1), np.int8(2)
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """The rows and the linear term; ``box`` is B."""
+    """The rows with their losses and the linear term; ``box`` is B."""
 
     Z: FloatArray
-    y: FloatArray
+    loss: PiecewiseLinear
     box: FloatArray
     a: FloatArray
     beta: float
     fit_intercept: bool
+
+    @property
+    def n(self) -> int:
+        return len(self.box)
+
+    @property
+    def y(self) -> FloatArray:
+        """The labels, where the loss is the hinge: its knots."""
+        return self.loss.knots[:, 0]
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """The same problem, knot by knot."""
+        return pieces_of(
+            self.Z, self.loss, self.box, (self.a, self.beta), fit_intercept=self.fit_intercept
+        )
 
     def only(self, kept: NDArray[Any], coef: FloatArray) -> Reduced:
         """The problem of some rows (numbers or a mask); the others keep these coefficients."""
@@ -44,30 +71,33 @@ class Reduced:
         gone[kept] = False
         return Reduced(
             self.Z[kept],
-            self.y[kept],
+            self.loss.at(kept),
             self.box[kept],
             self.a + coef[gone] @ self.Z[gone],
             self.beta + float(coef[gone].sum()),
             self.fit_intercept,
         )
 
-    def change(self, step: FloatArray) -> FloatArray:
-        """How r changes with theta = (w, b)."""
-        out = self.Z @ step[:-1]
-        out += step[-1]
-        out *= self.y
-        return np.asarray(out)
+    def values(self, theta: FloatArray) -> FloatArray:
+        """u at theta = (w, b)."""
+        return np.asarray(self.Z @ theta[:-1] + theta[-1])
 
-    def margins(self, theta: FloatArray) -> FloatArray:
-        """r at theta."""
-        r = self.change(theta)
-        r -= 1.0
-        return r
+    def held(self, u: FloatArray) -> FloatArray:
+        """The coefficients that go with u where it is at no knot."""
+        return -self.box * self.loss.slope(u) + 0.0
+
+    def joined(self, coef: FloatArray, state: StateArray) -> tuple[FloatArray, StateArray]:
+        """Coefficients and states of the rows, from those of all their pieces."""
+        return self.pieces.lean + self.pieces.by_row(coef), self.pieces.places(state)
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A solution: theta = (w, b), signed coefficients, and the place of each row."""
+    """A solution: theta = (w, b), and coefficient and state of each row (or piece).
+
+    The states of rows are the engine's: places from left to right in u, 0 left of the first knot, 1
+    at it, 2 between it and the next, and so on.  Those of pieces are in ``pieces.py``.
+    """
 
     theta: FloatArray
     coef: FloatArray
@@ -76,16 +106,37 @@ class Reply:
     steps: int
 
 
-def best_intercept(problem: Reduced, w: FloatArray) -> float:
+def at_knot(state: StateArray) -> BoolArray:
+    """Which rows are free; the engine calls -1 what takes no part."""
+    return np.asarray((state > 0) & (state % 2 == 1))
+
+
+def at_bound(problem: Reduced, coef: FloatArray) -> BoolArray:
+    """Which coefficients go with the first or the last slope of their loss, and are not zero."""
+    ends = np.abs(problem.loss.slopes[:, [0, -1]])
+    box = problem.box * np.where(coef > 0, ends[:, 0], ends[:, 1])
+    return np.asarray((np.abs(coef) >= box * (1.0 - tolerances.AT_BOUND)) & (box > 0))
+
+
+def strictly_inside(problem: Reduced, coef: FloatArray) -> BoolArray:
+    """Which coefficients are at no bound, but between two."""
+    slack = tolerances.AT_BOUND * problem.box
+    inside = problem.box > 0
+    for level in problem.loss.coefficient_levels(problem.box).T:
+        inside &= np.abs(coef - level) > slack
+    return inside
+
+
+def best_intercept(problem: Pieces, w: FloatArray) -> float:
     """The intercept that minimises the objective for this w; the midpoint of an interval.
 
-    The slope in b is -beta - sum of B_i y_i over the low rows.  It starts low far to the left,
-    where the positive rows are low, and rises by B_i at the b where row i has r_i = 0.
+    The slope in b is -beta - sum of B_i s_i over the low pieces.  It starts low far to the left,
+    where the pieces with s = 1 are low, and rises by B_i at the b where piece i has r_i = 0.
     """
-    where = problem.y - problem.Z @ w
+    where = problem.knot - problem.along(w)
     order = np.argsort(where, kind="stable")
     at, rise = where[order], problem.box[order]
-    slope = -problem.beta - float(problem.box[problem.y > 0].sum()) + np.cumsum(rise)
+    slope = -problem.beta - float(problem.box[problem.sign > 0].sum()) + np.cumsum(rise)
     if not len(at):
         return 0.0
     slack = 1e-12 * (abs(problem.beta) + float(problem.box.sum()))

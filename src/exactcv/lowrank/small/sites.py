@@ -1,4 +1,4 @@
-"""Equal rows of one class as one row, a *site*, with the sum of their boxes.
+"""Equal rows with equal losses as one row, a *site*, with the sum of their boxes.
 
 Real data repeat themselves, and of equal rows any number may be free at once; of sites there are
 never more than dimensions, but by coincidence.  Features of equal rows may differ by rounding, so
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...problem.losses import PiecewiseLinear
 from ...types import FloatArray, IntArray
 
 __all__ = ["Sites", "sites_of"]
@@ -42,12 +43,15 @@ class Sites:
         return share[self.of] * box
 
 
-def sites_of(Z: FloatArray, y: FloatArray) -> Sites:
+def sites_of(Z: FloatArray, loss: PiecewiseLinear) -> Sites:
     """Rows are sorted by a random projection, which brings equal ones together.
+
+    Losses of one kind are equal if their first knots and first slopes are.
 
     Examples
     --------
-    >>> found = sites_of(np.array([[1.0, 2.0], [0.0, 1.0], [1.0, 2.0]]), np.ones(3))
+    >>> from exactcv.problem.losses import hinge
+    >>> found = sites_of(np.array([[1.0, 2.0], [0.0, 1.0], [1.0, 2.0]]), hinge(np.ones(3)))
     >>> found.first, found.of
     (array([0, 1]), array([0, 1, 0]))
     """
@@ -58,9 +62,10 @@ def sites_of(Z: FloatArray, y: FloatArray) -> Sites:
     at = Z @ along
     widest = float(np.abs(Z).max(initial=0.0))
     slack = EQUAL * max(widest, np.finfo(float).tiny) * np.sqrt(m)
-    order = np.lexsort((at, y))
+    knot, slope = loss.knots[:, 0], loss.slopes[:, 0]
+    order = np.lexsort((at, slope, knot))
     close = np.diff(at[order]) <= 10.0 * slack
-    close &= np.diff(y[order]) == 0
+    close &= (np.diff(knot[order]) == 0) & (np.diff(slope[order]) == 0)
     same = np.zeros(n, dtype=bool)  # equal to the row before, in this order
     where = np.flatnonzero(close)
     for start in range(0, len(where), 1024):

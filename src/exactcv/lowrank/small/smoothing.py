@@ -8,9 +8,10 @@ the objective is piecewise quadratic with Hessian
 
     diag(1, ..., 1, 0) + 1/(2 tau) sum over |r_i| < tau of B_i (z_i, 1)(z_i, 1)',
 
-one (m + 1) x (m + 1) matrix.  The coefficient of a row is y_i c_i = B_i s_i with
-s_i = (tau - r_i) / (2 tau) brought into [0, 1], so the rows *inside*, |r| < tau, are the candidates
-for r = 0: below some tau they are the free rows themselves (``exchange.py`` does the rest).
+one (m + 1) x (m + 1) matrix.  The coefficient of a piece is B_i, with its
+sign, times (tau - r_i) / (2 tau) brought into [0, 1], so the rows *inside*, |r| < tau, are the
+candidates for r = 0: below some tau they are the free rows themselves (``exchange.py`` does the
+rest).
 
 From one tau to the next the coefficients hardly change, hence the margins r of the rows inside
 shrink like tau.  So the first step for a smaller tau keeps all rows that were inside on the
@@ -26,7 +27,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ...types import FloatArray, IntArray
-from .reduced import Reduced, best_intercept
+from .pieces import Pieces
+from .reduced import best_intercept
 
 __all__ = ["LEAST_TAU", "Smoothed", "sharpen", "smoothed"]
 
@@ -55,7 +57,7 @@ class Smoothed:
     shrink: float = SHRINK
 
 
-def smoothed(problem: Reduced, theta: FloatArray, tau: float, few: int) -> Smoothed:
+def smoothed(problem: Pieces, theta: FloatArray, tau: float, few: int) -> Smoothed:
     """Minimise for this tau and smaller ones, until no more than ``few`` rows are inside."""
     at = Smoothed(theta, problem.margins(theta), tau, np.zeros(0, dtype=np.intp))
     _minimise(problem, at)
@@ -64,7 +66,7 @@ def smoothed(problem: Reduced, theta: FloatArray, tau: float, few: int) -> Smoot
     return at
 
 
-def sharpen(problem: Reduced, at: Smoothed) -> None:
+def sharpen(problem: Pieces, at: Smoothed) -> None:
     """Minimise for the next smaller tau, which is the less smaller the more other rows it moves."""
     held, theta, r, tau = at.inside, at.theta, at.r.copy(), at.tau
     while True:
@@ -82,7 +84,7 @@ def sharpen(problem: Reduced, at: Smoothed) -> None:
         _minimise(problem, at)
 
 
-def _minimise(problem: Reduced, at: Smoothed) -> None:
+def _minimise(problem: Pieces, at: Smoothed) -> None:
     """Newton steps for one tau, until no row comes or goes."""
     for _ in range(MOST_STEPS):
         at.steps += 1
@@ -96,7 +98,7 @@ def _minimise(problem: Reduced, at: Smoothed) -> None:
             break
 
 
-def _step(problem: Reduced, at: Smoothed, inside: IntArray, held: bool) -> float:
+def _step(problem: Pieces, at: Smoothed, inside: IntArray, held: bool) -> float:
     """One step; returns how many rows came or went (more than all, if it was not a full one).
 
     A row that goes from one side to the other has come and gone.
@@ -118,23 +120,23 @@ def _step(problem: Reduced, at: Smoothed, inside: IntArray, held: bool) -> float
     return float(changed + np.count_nonzero(crossed))
 
 
-def _inside(problem: Reduced, at: Smoothed) -> IntArray:
+def _inside(problem: Pieces, at: Smoothed) -> IntArray:
     """Rows of weight zero, which a fold leaves out, are never inside."""
     return np.flatnonzero((np.abs(at.r) < at.tau) & (problem.box > 0))
 
 
-def _gradient(problem: Reduced, at: Smoothed, inside: IntArray) -> FloatArray:
+def _gradient(problem: Pieces, at: Smoothed, inside: IntArray) -> FloatArray:
     share = np.clip((at.tau - at.r) * (0.5 / at.tau), 0.0, 1.0)
     share[inside] = (at.tau - at.r[inside]) * (0.5 / at.tau)
     share *= problem.box
-    share *= problem.y
+    share *= problem.sign
     out = np.empty(len(at.theta))
-    out[:-1] = at.theta[:-1] - problem.a - share @ problem.Z
+    out[:-1] = at.theta[:-1] - problem.a - problem.pull(share)
     out[-1] = -problem.beta - float(share.sum()) if problem.fit_intercept else 0.0
     return out
 
 
-def _solve(problem: Reduced, at: Smoothed, inside: IntArray, gradient: FloatArray) -> FloatArray:
+def _solve(problem: Pieces, at: Smoothed, inside: IntArray, gradient: FloatArray) -> FloatArray:
     """The Hessian's inverse times the gradient; in as many dimensions as rows, if they are few.
 
     With D_i = B_i / (2 tau) and l = D (Z d + d_b), d = g - Z'l: so (Z Z' + D^-1) l = Z g + d_b and
@@ -142,7 +144,7 @@ def _solve(problem: Reduced, at: Smoothed, inside: IntArray, gradient: FloatArra
     """
     if len(inside) >= problem.Z.shape[1]:
         return _solve_whole(problem, at, inside, gradient)
-    Z, g = problem.Z[inside], gradient[:-1]
+    Z, g = problem.features(inside), gradient[:-1]
     K = Z @ Z.T
     K.flat[:: len(inside) + 1] += 2.0 * at.tau / problem.box[inside]
     factor = _factor(K)
@@ -155,7 +157,7 @@ def _solve(problem: Reduced, at: Smoothed, inside: IntArray, gradient: FloatArra
 
 
 def _solve_whole(
-    problem: Reduced, at: Smoothed, inside: IntArray, gradient: FloatArray
+    problem: Pieces, at: Smoothed, inside: IntArray, gradient: FloatArray
 ) -> FloatArray:
     m = problem.Z.shape[1]
     H = np.zeros((m + 1, m + 1))
@@ -163,7 +165,7 @@ def _solve_whole(
         some = inside[start : start + BLOCK]
         scale = np.sqrt(problem.box[some] / (2.0 * at.tau))
         rows = np.empty((len(some), m + 1))
-        np.multiply(problem.Z[some], scale[:, None], out=rows[:, :m])
+        np.multiply(problem.features(some), scale[:, None], out=rows[:, :m])
         rows[:, m] = scale
         H += rows.T @ rows
     last = H[-1, -1]
@@ -188,7 +190,7 @@ def _factor(H: FloatArray) -> tuple[FloatArray, bool]:
             H.flat[:: len(H) + 1] += ridge
 
 
-def _length(problem: Reduced, at: Smoothed, direction: FloatArray, change: FloatArray) -> float:
+def _length(problem: Pieces, at: Smoothed, direction: FloatArray, change: FloatArray) -> float:
     """How far to go: to where the slope along the direction is small; 0 if it does not fall."""
     w, d = at.theta[:-1], direction[:-1]
     constant = float(w @ d) - float(problem.a @ d) - problem.beta * float(direction[-1])

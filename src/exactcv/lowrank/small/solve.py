@@ -1,6 +1,7 @@
 """The solution of a problem in m dimensions, from a guess.
 
-1. Rows are taken in units of the longest, and equal rows become one (``sites.py``).
+1. Rows are taken in units of the longest, equal rows become one (``sites.py``), and losses are
+   taken apart at their knots (``pieces.py``): what is said of rows below is true of their pieces.
 2. If the guess is the solution, but for a row or two, exchange steps say so at once.
 3. Smoothing (``smoothing.py``) comes near the solution, whatever the guess; as soon as tau is
    small, with the rows nearest to the margin alone, the others being added to the linear term.
@@ -18,11 +19,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import tolerances
 from ...types import FloatArray, IntArray
 from .exchange import Exchange, exchange
 from .ordinary import by_engine
-from .reduced import HIGH, LOW, Reduced, Reply, best_intercept
+from .pieces import HIGH, LOW, Pieces
+from .reduced import Reduced, Reply, best_intercept, strictly_inside
 from .sites import Sites, sites_of
 from .smoothing import LEAST_TAU, sharpen, smoothed
 
@@ -58,7 +59,7 @@ def solve(
 
     ``sites`` are those of the rows, if they are known.
     """
-    sites = sites_of(problem.Z, problem.y) if sites is None else sites
+    sites = sites_of(problem.Z, problem.loss) if sites is None else sites
     unit = _unit(problem.Z)
     scale = np.append(np.full(problem.Z.shape[1], unit), 1.0)
     reply = _of_sites(_in_units(problem, unit), theta * scale, cancel, tau, sites)
@@ -76,7 +77,8 @@ def _of_sites(
     if not sites.any:
         return _canonical(problem, _distinct(problem, theta, cancel, tau))
     first = sites.first
-    few = replace(problem, Z=problem.Z[first], y=problem.y[first], box=sites.total(problem.box))
+    box = sites.total(problem.box)
+    few = replace(problem, Z=problem.Z[first], loss=problem.loss.at(first), box=box)
     return spread(problem, sites, _distinct(few, theta, cancel, tau))
 
 
@@ -114,10 +116,22 @@ def _distinct(
     problem: Reduced, theta: FloatArray, cancel: NDArray[np.int32], tau: float | None
 ) -> Reply:
     """Rows of which no two are equal."""
-    m = problem.Z.shape[1]
-    boxes = problem.box[problem.box > 0]
-    if len(boxes) and boxes.max() > WIDE * boxes.min() and len(problem.y) <= MOST_ROWS:
+    boxes, few = problem.box[problem.box > 0], problem.n <= MOST_ROWS
+    if len(boxes) and boxes.max() > WIDE * boxes.min() and few:
         return by_engine(problem, theta, cancel)
+    reply = _stepwise(problem.pieces, theta, cancel, tau)
+    if not reply.solved and few:
+        found = by_engine(problem, theta, cancel)
+        return replace(found, steps=found.steps + reply.steps)
+    coef, state = problem.joined(reply.coef, reply.state)
+    return replace(reply, coef=coef, state=state)
+
+
+def _stepwise(
+    problem: Pieces, theta: FloatArray, cancel: NDArray[np.int32], tau: float | None
+) -> Reply:
+    """By steps in m dimensions."""
+    m = problem.Z.shape[1]
     r = problem.margins(theta)
     steps = 0
     if tau is None or tau < ON_MARGIN:
@@ -130,10 +144,7 @@ def _distinct(
     tau = _first_tau(r, m) if tau is None else max(tau, 1e-6)
     near = smoothed(problem, theta, tau, max(PER_DIMENSION * m, 200))
     reply = _nearest(problem, near.theta, near.tau, cancel)
-    steps += near.steps
-    if not reply.solved and len(problem.y) <= MOST_ROWS:
-        steps, reply = steps + reply.steps, by_engine(problem, theta, cancel)
-    return replace(reply, steps=reply.steps + steps)
+    return replace(reply, steps=reply.steps + steps + near.steps)
 
 
 def _first_tau(r: FloatArray, m: int) -> float:
@@ -141,10 +152,10 @@ def _first_tau(r: FloatArray, m: int) -> float:
     return max(float(np.quantile(np.abs(r), 0.5)) if len(r) else 1.0, 1e-6)
 
 
-def _nearest(problem: Reduced, theta: FloatArray, tau: float, cancel: NDArray[np.int32]) -> Reply:
+def _nearest(problem: Pieces, theta: FloatArray, tau: float, cancel: NDArray[np.int32]) -> Reply:
     """From a smoothed solution, with the rows in reach; then with those that were not, too."""
     r = problem.margins(theta)
-    n, m = problem.Z.shape
+    n, m = len(problem), problem.Z.shape[1]
     size = max(PER_DIMENSION * m, 1000)
     if size >= SHARE * n:
         return _to_the_end(problem, theta, tau, cancel)
@@ -152,7 +163,7 @@ def _nearest(problem: Reduced, theta: FloatArray, tau: float, cancel: NDArray[np
     kept = np.flatnonzero(np.abs(r) <= reach)
     steps = 0
     for _ in range(ATTEMPTS):
-        coef = np.where(r < 0, problem.box * problem.y, 0.0)
+        coef = np.where(r < 0, problem.box * problem.sign, 0.0)
         reply = _to_the_end(problem.only(kept, coef), theta, tau, cancel)
         steps += reply.steps
         moved = problem.margins(reply.theta)
@@ -171,9 +182,7 @@ def _nearest(problem: Reduced, theta: FloatArray, tau: float, cancel: NDArray[np
     return _to_the_end(problem, theta, tau, cancel)
 
 
-def _to_the_end(
-    problem: Reduced, theta: FloatArray, tau: float, cancel: NDArray[np.int32]
-) -> Reply:
+def _to_the_end(problem: Pieces, theta: FloatArray, tau: float, cancel: NDArray[np.int32]) -> Reply:
     """Smooth less and less, until the rows inside are the free ones, or nearly so."""
     m = problem.Z.shape[1]
     near = smoothed(problem, theta, tau, m + 1)
@@ -198,20 +207,18 @@ def _nearest_to_margin(r: FloatArray, rows: IntArray, m: int) -> IntArray:
     return rows if len(rows) <= m + 1 else rows[np.argsort(np.abs(r[rows]), kind="stable")[: m + 1]]
 
 
-def _whole(problem: Reduced, r: FloatArray, kept: IntArray, reply: Reply) -> Reply:
-    """The reply for the kept rows as one for all, the others being where r has them."""
+def _whole(problem: Pieces, r: FloatArray, kept: IntArray, reply: Reply) -> Reply:
+    """The reply for the kept pieces as one for all, the others being where r has them."""
     state = np.where(r < 0, LOW, HIGH)
-    coef = np.where(r < 0, problem.box * problem.y, 0.0)
+    coef = np.where(r < 0, problem.box * problem.sign, 0.0)
     state[kept], coef[kept] = reply.state, reply.coef
     return Reply(reply.theta, coef, state, reply.solved, reply.steps)
 
 
 def _canonical(problem: Reduced, reply: Reply) -> Reply:
     """With no coefficient strictly inside its box b has an interval: its midpoint."""
-    size, slack = problem.y * reply.coef, tolerances.AT_BOUND * problem.box
-    inside = (size > slack) & (size < problem.box - slack)
-    if not problem.fit_intercept or inside.any():
+    if not problem.fit_intercept or strictly_inside(problem, reply.coef).any():
         return reply
     theta = reply.theta.copy()
-    theta[-1] = best_intercept(problem, theta[:-1])
+    theta[-1] = best_intercept(problem.pieces, theta[:-1])
     return replace(reply, theta=theta)
