@@ -28,7 +28,7 @@ from ..lowrank.rows.sources import ArrayRows, RowSource
 from ..problem import inputs
 from ..problem.checks import seed_from
 from ..problem.folds import Folds
-from ..problem.grid import make_grid
+from ..problem.grid import Grid, feature_grid, make_grid
 from ..problem.intervals import effective_count
 from ..report.overview import LeftOutRows, Overview
 from ..runtime.progress import Progress
@@ -37,7 +37,7 @@ from ..types import FloatArray, IntArray, Output
 if TYPE_CHECKING:
     from .svc_cv import SVCCV
 
-__all__ = ["ApproxCurve", "Rows", "curve", "left_out_values"]
+__all__ = ["ApproxCurve", "Rows", "curve", "joined", "left_out_values", "with_point"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,16 @@ class Rows:
             keep=None if len(keep) == n else keep,
             n=n,
         )
+
+    @property
+    def default_grid(self) -> Grid:
+        """The grid of who gives none."""
+        return feature_grid(self.total)
+
+    @property
+    def total(self) -> float:
+        """What the rows amount to, each by its weight."""
+        return float(len(self.y) if self.weight is None else self.weight.sum())
 
     @property
     def uneven(self) -> bool:
@@ -166,25 +176,28 @@ class ApproxCurve:
         return self.feature_map.gamma
 
 
-def curve(model: SVCCV, rows: Rows, gamma: Any, progress: bool | Progress) -> ApproxCurve:
-    """Cross-validate all C with one gamma."""
-    grid, lambdas = _grid(model, rows)
+def curve(
+    model: SVCCV,
+    rows: Rows,
+    gamma: Any,
+    progress: bool | Progress,
+    part: Grid | None = None,
+    n_components: int | None = None,
+) -> ApproxCurve:
+    """Cross-validate all C with one gamma; ``part`` is the default grid, or what it gains."""
+    grid, lambdas = _grid(model, rows) if part is None else _of_lambdas(rows, part.lambdas)
     output: Output = "decision" if model.store_cv_results else "error"
-    result = _run(model, rows, gamma, grid, output, progress)
+    result = _run(model, rows, gamma, grid, output, progress, n_components)
     error, se = _error_and_se(result, rows)
-    short = result.certificate.short
     Cs = result.Cs
-    _, best = best_point(error[None], short[None], Cs, np.zeros(1))
-    one_se = smallest_within(error, short, Cs, best, float(se[best]))
-    point = best if model.select == "min" else one_se
+    places = _places(model, error, se, result.certificate, Cs)
+    point = places["chosen"][1]
     shown = replace(
         of_result(result),
         lambdas=result.lambdas if lambdas is None else lambdas,
         error=error[None],
         se=se[None],
-        best=(0, best),
-        one_se=(0, one_se),
-        chosen=(0, point),
+        **places,
         left_out=_left_out(result, rows, point),
         n_rows=rows.n,
         effective=rows.effective_tests(result.test_row),
@@ -206,6 +219,68 @@ def curve(model: SVCCV, rows: Rows, gamma: Any, progress: bool | Progress) -> Ap
     )
 
 
+def _places(
+    model: SVCCV, error: FloatArray, se: FloatArray, certificate: Certificate, Cs: FloatArray
+) -> dict[str, Any]:
+    """The best point of a curve, that of the 1-SE rule, and the one taken."""
+    short = certificate.short
+    _, best = best_point(error[None], short[None], Cs, np.zeros(1))
+    one_se = smallest_within(error, short, Cs, best, float(se[best]))
+    point = best if model.select == "min" else one_se
+    return {"best": (0, best), "one_se": (0, one_se), "chosen": (0, point)}
+
+
+def joined(model: SVCCV, low: ApproxCurve, high: ApproxCurve) -> ApproxCurve:
+    """The curve of two parts of the grid of C, with the same gamma and the same features.
+
+    The model at its best point is there; that of the 1-SE rule may be another than both parts
+    have, and then `with_point` is to find it.
+    """
+    parts = (low, high)
+    across = ("error", "se", "n_errors", "at_bound", "kkt", "gap")
+    stacked: dict[str, Any] = {
+        name: np.concatenate([getattr(one.overview, name) for one in parts], axis=-1)
+        for name in ("Cs", "lambdas", *across)
+    }
+    certificate = Certificate.joined([one.certificate for one in parts])
+    places = _places(model, stacked["error"][0], stacked["se"][0], certificate, stacked["Cs"])
+    first = places["chosen"][1] < len(low.overview.Cs)
+    taken = low if first else high
+    shown = replace(
+        taken.overview,
+        **stacked,
+        **places,
+        settled={
+            name: low.overview.settled[name] + count
+            for name, count in high.overview.settled.items()
+        },
+        exact=certificate.exact,
+        unresolved=low.overview.unresolved + high.overview.unresolved,
+    )
+    decisions = [one.decision for one in parts if one.decision is not None]
+    return replace(
+        taken,
+        overview=shown,
+        certificate=certificate,
+        wrong=np.concatenate([one.wrong for one in parts]),
+        decision=np.concatenate(decisions) if decisions else None,
+    )
+
+
+def with_point(model: SVCCV, rows: Rows, one: ApproxCurve) -> ApproxCurve:
+    """A joined curve with the model at the point that the 1-SE rule takes."""
+    values, gamma = _at_point(model, rows, one)
+    result = _run(model, rows, gamma, values, "error", False, one.feature_map.n_components)
+    assert result.weights is not None
+    shown = replace(one.overview, left_out=_left_out(result, rows, 0))
+    return replace(
+        one,
+        overview=shown,
+        weights=result.weights[0].copy(),
+        intercept=float(result.intercept[0]),
+    )
+
+
 def left_out_values(
     model: SVCCV, rows: Rows, chosen: ApproxCurve, progress: bool | Progress
 ) -> tuple[FloatArray, FloatArray]:
@@ -213,9 +288,7 @@ def left_out_values(
 
     For one C this takes far less than ``output="decision"`` for the whole grid.
     """
-    (grid, _), point = _grid(model, rows), chosen.overview.chosen[1]
-    values = {name: value[point : point + 1] for name, value in _explicit(grid, chosen).items()}
-    gamma = "median" if chosen.gamma is None else chosen.gamma
+    values, gamma = _at_point(model, rows, chosen)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPSDWarning)  # it has been said
         m = chosen.feature_map.n_components
@@ -227,6 +300,24 @@ def left_out_values(
     return np.asarray(result.pair_decision[0]), weight
 
 
+def _at_point(
+    model: SVCCV, rows: Rows, one: ApproxCurve
+) -> tuple[dict[str, FloatArray], float | str]:
+    """The grid of the chosen point alone, and gamma, for ``cross_validate``."""
+    point = one.overview.chosen[1]
+    if model.Cs is None and model.lambdas is None:
+        grid, _ = _of_lambdas(rows, one.overview.lambdas)
+    else:
+        grid = _explicit(_grid(model, rows)[0], one)
+    gamma = "median" if one.gamma is None else one.gamma
+    return {name: value[point : point + 1] for name, value in grid.items()}, gamma
+
+
+def _of_lambdas(rows: Rows, lambdas: FloatArray) -> tuple[dict[str, Any], FloatArray]:
+    """As `_grid`, for these lambdas."""
+    return {"lambdas": lambdas * (rows.total / len(rows.y))}, lambdas
+
+
 def _grid(model: SVCCV, rows: Rows) -> tuple[dict[str, Any], FloatArray | None]:
     """``Cs`` or ``lambdas`` for ``cross_validate``, and the lambdas as they are to be shown.
 
@@ -235,11 +326,10 @@ def _grid(model: SVCCV, rows: Rows) -> tuple[dict[str, Any], FloatArray | None]:
     """
     if rows.weight is None:
         return {"Cs": model.Cs, "lambdas": model.lambdas}, None
-    total = float(rows.weight.sum())
-    grid = make_grid(model.Cs, model.lambdas, total)
+    grid = make_grid(model.Cs, model.lambdas, rows.total)
     if model.Cs is not None:
         return {"Cs": grid.Cs}, grid.lambdas
-    return {"lambdas": grid.lambdas * (total / len(rows.weight))}, grid.lambdas
+    return _of_lambdas(rows, grid.lambdas)
 
 
 def _explicit(grid: dict[str, Any], chosen: ApproxCurve) -> dict[str, FloatArray]:

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from ..crossval.choice import best_point
 from ..crossval.corrected import Corrected, Points, correct
 from ..crossval.overviews import QUICK, shown_correction
 from ..crossval.scoring import fit_sigmoids, read_scoring, warn_if_flat
-from ..crossval.tuning import Store
 from ..crossval.weighted_scores import Tests
 from ..exceptions import InputError, Interrupted, UnsupportedError
 from ..judge.certificate import Certificate
@@ -27,7 +25,8 @@ from ..runtime.progress import Progress, job
 from ..runtime.threads import SingleThreadedBlas
 from ..types import FloatArray
 from .cv_table import cv_table
-from .lowrank_curve import ApproxCurve, Rows, curve, left_out_values
+from .lowrank_curve import ApproxCurve, Rows, left_out_values
+from .lowrank_search import Search
 
 if TYPE_CHECKING:
     from .svc_cv import SVCCV, Keep
@@ -57,22 +56,21 @@ def fit_approximately(
 ) -> Fitted:
     """Cross-validate every gamma with an approximate kernel; the model at the best point."""
     start = perf_counter()
-    gammas = [kernel.gamma for kernel in model._kernels()]
+    kernels = model._kernels()
     rows = Rows.of(model, X, y, sample_weight, groups)
     _check(model, rows)
-    wants_values = model.probability or keep.values
-    curves: list[ApproxCurve] = []
-    stopped = None
-    with SingleThreadedBlas(), job(bool(model.verbose), len(gammas) + wants_values) as progress:
+    wants_values, verbose = model.probability or keep.values, bool(model.verbose)
+    search, stopped = Search(model, rows, kernels, keep.store), None
+    with SingleThreadedBlas():
         try:
-            for number, gamma in enumerate(gammas):
-                curves.append(_kept_curve(model, rows, gamma, number, progress, keep.store))
+            search.run(verbose)
         except KeyboardInterrupt as stop:
-            if not curves:
+            if not search.curves:
                 raise Interrupted("interrupted before the first gamma was done") from stop
-            stopped = f"{len(curves)} of {len(gammas)} gammas done"
-            wants_values, progress = model.probability, False
-        attributes, values = _best(model, rows, curves, wants_values, progress)
+            stopped = search.progress_text()
+            wants_values, verbose = model.probability, False
+        with job(verbose and wants_values, 1) as progress:
+            attributes, values = _best(model, rows, search, wants_values, progress)
     attributes |= _names(X, rows.source)
     shown = attributes["_shown"]
     attributes["_shown"] = replace(shown, timings={"total": perf_counter() - start})
@@ -106,37 +104,17 @@ def _check(model: SVCCV, rows: Rows) -> None:
         )
 
 
-def _kept_curve(
-    model: SVCCV,
-    rows: Rows,
-    gamma: Any,
-    number: int,
-    progress: bool | Progress,
-    store: Store | None,
-) -> ApproxCurve:
-    """The curve from the store if it is there; else it is computed and put there."""
-    found: ApproxCurve | None = None if store is None else store.load(number)
-    if found is None:
-        found = curve(model, rows, gamma, progress)
-        if store is not None:
-            store.save(number, found)
-    return found
-
-
 def _best(
     model: SVCCV,
     rows: Rows,
-    curves: list[ApproxCurve],
+    search: Search,
     wants_values: bool,
     progress: bool | Progress,
 ) -> tuple[dict[str, Any], FloatArray | None]:
     """The attributes of the model at the best point, and its left-out values."""
-    parts = [one.overview for one in curves]
-    error = np.concatenate([part.error for part in parts])
-    gammas = np.concatenate([part.gammas for part in parts])
-    short = np.array([one.certificate.short for one in curves])
-    g, _ = best_point(error, short, parts[0].Cs, gammas)
-    chosen, shown = curves[g], beside(parts, g)
+    (g, _), curves = search.best(), search.curves
+    chosen = curves[g] = search.chosen(g)
+    shown = replace(beside([one.overview for one in curves], g), grown=search.grown_text())
     attributes: dict[str, Any] = {
         "classes_": shown.classes,
         "gamma_": chosen.gamma,
