@@ -281,15 +281,25 @@ def test_damaged_curves_are_computed_again(
     assert results(out) == results(whole)
 
 
-def test_the_default_grid_is_one_of_lambdas() -> None:
+def test_the_defaults_of_many_rows() -> None:
     asked = TuneSettings(target="y")
     chosen = choose_kernel(asked, n=10**6, memory_limit="1GB")
     assert (chosen.settings.approx, chosen.settings.components) == ("nystroem", 200)
-    lambdas = chosen.settings.grid()["lambdas"]
-    assert (len(lambdas), lambdas[0], lambdas[-1]) == (16, 0.1, 1e-4)
+    assert chosen.settings.grid() == {} and chosen.settings.default_grid  # SVCCV's own
+    assert chosen.settings.folds() == 5 and "--cv 5" in chosen.settings.command("t.csv")
+    # Such a run goes on with its folds and its kernel.
+    before = chosen.settings.record()
+    again = choose_kernel(asked, n=10**6, memory_limit="90TB", before=before)
+    assert again.settings == chosen.settings
+    for more in ({"cv": "loo"}, {"groups": "g"}):
+        other = choose_kernel(
+            TuneSettings(target="y", **more), n=10**6, memory_limit="1GB"
+        )
+        assert other.settings.cv == more.get("cv")
     assert "8000.0 GB" in (chosen.said or "")
     fits = choose_kernel(asked, n=1000, memory_limit="1GB")
     assert fits.settings.approx is None and fits.said is None
-    assert fits.settings.grid() == {} and fits.settings.default_grid  # SVCCV's own
+    assert fits.settings.grid() == {} and fits.settings.default_grid
+    assert fits.settings.folds() == "loo" == fits.settings.record()["cv"]
     dense = choose_kernel(asked, n=1000, memory_limit="1GB", extra_bytes=10**9)
     assert dense.settings.approx == "nystroem"

@@ -19,6 +19,9 @@ from .settings import TuneSettings
 __all__ = ["DEFAULT_COMPONENTS", "Choice", "choose_kernel"]
 
 DEFAULT_COMPONENTS = 200
+# Of so many rows five folds tell as much as leave-one-out, and their left-out values, which
+# predictions.csv has, cost far less: with weak regularisation each row would be solved alone.
+MANY_ROWS, DEFAULT_FOLDS = 5000, "5"
 
 
 @dataclass(frozen=True)
@@ -55,10 +58,10 @@ def choose_kernel(
     if settings.approx in ("rff", "nystroem"):
         made = _approximate(settings, settings.approx, n)
         return Choice(made, f"{_words(made)}, as asked for; --approx none takes the exact one")
-    went = _kernel_of(before, settings) if settings.approx == "auto" else None
+    went = _kernel_of(before, settings, n) if settings.approx == "auto" else None
     short = shortage(n, memory_limit, extra_bytes)
     if went is not None and went["approx"] is not None:
-        made = replace(settings, approx=went["approx"], components=went["components"])
+        made = _with_folds(settings, n, approx=went["approx"], components=went["components"])
         return Choice(made, _chosen(made, n))
     kept = went is not None
     if short is None or (kept and done):
@@ -87,16 +90,29 @@ def _approximate(settings: TuneSettings, approx: Approx, n: int) -> TuneSettings
             "them; use at most that many, or --approx none"
         )
     most = n if approx == "nystroem" else DEFAULT_COMPONENTS
-    return replace(settings, approx=approx, components=asked or min(DEFAULT_COMPONENTS, most))
+    components = asked or min(DEFAULT_COMPONENTS, most)
+    return _with_folds(settings, n, approx=approx, components=components)
 
 
-def _kernel_of(before: dict[str, Any] | None, settings: TuneSettings) -> dict[str, Any] | None:
+def _with_folds(settings: TuneSettings, n: int, **kernel: Any) -> TuneSettings:
+    """With features in place of the kernel: the folds too, if they were not named."""
+    if settings.cv is None and settings.groups is None and n >= MANY_ROWS:
+        kernel |= {"cv": DEFAULT_FOLDS}
+    return replace(settings, **kernel)
+
+
+def _kernel_of(
+    before: dict[str, Any] | None, settings: TuneSettings, n: int
+) -> dict[str, Any] | None:
     """The kernel of an earlier run that differs in nothing else."""
     if before is None:
         return None
     kernel = {name: before.get(name) for name in ("approx", "components")}
-    components = settings.components if kernel["approx"] else None
-    same = replace(settings, approx=kernel["approx"], components=components or kernel["components"])
+    if kernel["approx"] is None:
+        same = replace(settings, approx=None, components=None)
+    else:
+        components = settings.components or kernel["components"]
+        same = _with_folds(settings, n, approx=kernel["approx"], components=components)
     return kernel if same.record() == before else None
 
 

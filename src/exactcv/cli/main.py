@@ -178,10 +178,9 @@ def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option(
     "--cv",
-    default="loo",
-    show_default=True,
     metavar="loo|K",
-    help="Leave-one-out, or K folds, of classes stratified.",
+    help="Leave-one-out, or K folds, of classes stratified. Default: loo; with features in place "
+    "of the kernel, from 5000 rows on, 5.",
 )
 @click.option(
     "--nested",
@@ -259,7 +258,8 @@ def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
     "--gammas",
     type=click.IntRange(1, 100),
     metavar="N",
-    help="N gammas, each 4 times the one before, around 1 / median squared distance. Default: 5.",
+    help="N gammas, each 4 times the one before, around 1 / median squared distance. Default: 5, "
+    "with features in place of the kernel 3, and more while the best point is at the edge.",
 )
 @click.option("--gamma", metavar="LIST", help="Instead: 0.1,1,median or FROM:TO:COUNT.")
 @click.option(
@@ -273,7 +273,8 @@ def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
     "--lambdas",
     metavar="LIST",
     help="Instead of --Cs; a single number N is the papers' grid of N values. Default with "
-    "features in place of the kernel: 0.1:1e-4:16.",
+    "features in place of the kernel: 1e-2:1e-4:5, and further while the best point is at the "
+    "edge.",
 )
 @click.option("--degree", type=int, default=3, show_default=True, help="Of the poly kernel.")
 @click.option("--coef0", type=float, default=0.0, show_default=True, help="Of poly and sigmoid.")

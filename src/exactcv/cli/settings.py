@@ -13,17 +13,12 @@ from ..problem.gamma import DEFAULT_GAMMAS, GAMMA_RULES, around
 from ..types import Approx, KernelName, LossName, Select, TaskName
 
 __all__ = [
-    "DEFAULT_LAMBDAS",
     "TuneSettings",
     "gammas_around",
     "parse_class_weight",
     "parse_grid",
 ]
 
-# With an approximate kernel there are many rows, and what a lambda does to (1/n) sum L + lambda
-# ||f||^2 hardly depends on how many; the same C = 1 / (2 n lambda) would regularise ever less.  It
-# ends where leave-one-out begins to take long and the error has mostly stopped falling.
-DEFAULT_LAMBDAS = "0.1:1e-4:16"
 MOST_POINTS = 10_000
 
 
@@ -50,7 +45,8 @@ class TuneSettings:
     max_levels: int = 100
     impute: str | None = None
     standardize: bool = True
-    cv: str = "loo"
+    # None: leave-one-out, unless features take the place of the kernel (approximation.py).
+    cv: str | None = None
     nested: str | None = None
     every_c: bool = False
     seed: int | None = None
@@ -80,6 +76,7 @@ class TuneSettings:
         for name in ("components", "nested", "task", "epsilon", "quantiles"):
             if found[name] is None:
                 del found[name]  # runs are the same with and without the option
+        found["cv"] = self.cv or "loo"
         if not self.every_c:
             del found["every_c"]
         return found
@@ -161,11 +158,11 @@ class TuneSettings:
 
     def folds(self) -> Any:
         """``cv`` for ``SVCCV``; groups are kept together by scikit-learn's splitters."""
-        return self._splits("--cv", self.cv)
+        return self._splits("--cv", self.cv or "loo")
 
     def number_folds(self) -> Any:
         """``cv`` for ``SVRCV``: the same without classes to keep in proportion."""
-        return self._number_splits("--cv", self.cv)
+        return self._number_splits("--cv", self.cv or "loo")
 
     def outer_number_folds(self) -> Any:
         """``outer`` for ``SVRCV.nested_score``; None if that is not asked for."""
@@ -239,17 +236,14 @@ class TuneSettings:
         if self.lambdas is not None:
             count = _whole(self.lambdas)
             return {"lambdas": parse_grid("--lambdas", self.lambdas) if count is None else count}
-        if self.cs is None and self.approx in ("rff", "nystroem"):
-            return {"lambdas": parse_grid("--lambdas", DEFAULT_LAMBDAS)}
         if self.cs is None:
             return {}  # SVCCV's own default
         return {"Cs": parse_grid("--Cs", self.cs)}
 
     @property
     def default_grid(self) -> bool:
-        """Is everything left to SVCCV: C, and with an exact kernel gamma?"""
-        given = (self.cs, self.lambdas, self.gamma, self.gammas)
-        return all(one is None for one in given) and self.approx not in ("rff", "nystroem")
+        """Is everything left to SVCCV, C and gamma?"""
+        return all(one is None for one in (self.cs, self.lambdas, self.gamma, self.gammas))
 
     def gamma_grid(self) -> list[float | str] | int:
         """Gammas that were named, or how many there shall be around the median rule."""

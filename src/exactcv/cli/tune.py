@@ -72,6 +72,8 @@ def tune(
     facts = _facts(file, loaded, settings)
     if choice.said is not None:
         facts["kernel"] = choice.said
+    if settings.cv != asked.cv:
+        facts["folds"] = f"{settings.cv}, for there are many rows; --cv loo leaves each out alone"
     for name, text in facts.items():
         say(f"{name + ':':<12} {text}")
     model = _model(loaded, settings, n_jobs, progress).set_params(memory_limit=memory_limit)

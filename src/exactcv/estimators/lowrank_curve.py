@@ -33,7 +33,15 @@ from .lowrank_rows import Rows
 if TYPE_CHECKING:
     from .svc_cv import SVCCV
 
-__all__ = ["ApproxCurve", "curve", "left_out_values", "packed", "unpacked"]
+__all__ = [
+    "ApproxCurve",
+    "curve",
+    "joined",
+    "left_out_values",
+    "packed",
+    "unpacked",
+    "with_point",
+]
 
 
 @dataclass(frozen=True)
@@ -78,38 +86,32 @@ def unpacked(labels: NDArray[Any], n_classes: int, n_tests: int) -> NDArray[Any]
 
 
 def curve(
-    model: SVCCV, rows: Rows, kernel: Kernel, scorer: Scorer, progress: bool | Progress
+    model: SVCCV,
+    rows: Rows,
+    kernel: Kernel,
+    scorer: Scorer,
+    progress: bool | Progress,
+    part: Grid | None = None,
+    n_components: int | None = None,
 ) -> ApproxCurve:
-    """Cross-validate all C with one gamma."""
-    grid, grown = make_grid(model.Cs, model.lambdas, rows.total), ""
+    """Cross-validate all C with one gamma; ``part`` is the default grid, or what it gains."""
+    grid, grown = part or make_grid(model.Cs, model.lambdas, rows.total), ""
     keeps = model.store_cv_results or not scorer.labels_only
+    m = model.n_components if n_components is None else n_components
 
     def run(m: int) -> _Run:
         return _run(model, rows, kernel, grid, keeps, m, progress)
 
-    if model.n_components == "auto":
+    if m == "auto":
         found, grown = enough_components(run, rows.n_used, model.memory_limit)
     else:
-        found = run(inputs.check_components(model.n_components))
+        found = run(inputs.check_components(m))
     n_solutions = len(grid) * (len(rows.folds) + 1)
     warn_if_short(found.certificate, grid.Cs, n_solutions, stacklevel=user_level() + 1)
-    score, se = 1.0 - found.error, found.se
-    if scorer.call is not None:
-        score = np.array([_left_out(rows, found, l, model).score_with(
-            scorer, rows.shown, rows.score_arguments) for l in range(len(grid))])  # fmt: skip
-        se = np.full(len(grid), np.nan)
-    short, Cs = found.certificate.short, grid.Cs
-    _, best = best_point(-score[None], short[None], Cs, np.zeros(1))
-    if scorer.call is not None and model.select == "1se":
-        left_out = _left_out(rows, found, best, model)
-        tests = rows.shown, rows.score_arguments, rows.folds.pair_folds
-        se[best] = jackknife_se(left_out, scorer, *tests)
-    one_se = None
-    if model.select == "1se" or scorer.call is None:
-        one_se = smallest_within(1.0 - score, short, Cs, best, float(se[best]))
-    point = best if model.select == "min" or one_se is None else one_se
-    shown = _overview(model, rows, kernel, grid, found, point)
-    shown = replace(shown, best=(0, best), one_se=None if one_se is None else (0, one_se))
+    score, se = _scores(model, rows, scorer, found)
+    places = _places(model, scorer, score, se, found.certificate, grid.Cs)
+    point = places["chosen"][1]
+    shown = replace(_overview(model, rows, kernel, grid, found, point), **places)
     if scorer.call is not None:
         shown = replace(shown, score=score[None], scoring=scorer.shown_name)
     decision = found.decision
@@ -128,6 +130,97 @@ def curve(
     )
 
 
+def _scores(model: SVCCV, rows: Rows, scorer: Scorer, found: _Run) -> tuple[FloatArray, FloatArray]:
+    """Along the grid; the standard error of a scorer only at its best point, if it is needed."""
+    if scorer.call is None:
+        return 1.0 - found.error, found.se
+    given = rows.shown, rows.score_arguments
+    left_out = [_left_out(rows, found, l, model) for l in range(len(found.error))]
+    score = np.array([one.score_with(scorer, *given) for one in left_out])
+    se = np.full(len(score), np.nan)
+    if model.select == "1se":
+        best = _best(score, found.certificate, found.Cs)
+        se[best] = jackknife_se(left_out[best], scorer, *given, rows.folds.pair_folds)
+    return score, se
+
+
+def _best(score: FloatArray, certificate: Certificate, Cs: FloatArray) -> int:
+    return best_point(-score[None], certificate.short[None], Cs, np.zeros(1))[1]
+
+
+def _places(
+    model: SVCCV,
+    scorer: Scorer,
+    score: FloatArray,
+    se: FloatArray,
+    certificate: Certificate,
+    Cs: FloatArray,
+) -> dict[str, Any]:
+    """The best point of a curve, that of the 1-SE rule where it is known, and the one taken."""
+    best, one_se = _best(score, certificate, Cs), None
+    if model.select == "1se" or scorer.call is None:
+        one_se = smallest_within(1.0 - score, certificate.short, Cs, best, float(se[best]))
+    point = best if model.select == "min" or one_se is None else one_se
+    return {
+        "best": (0, best),
+        "one_se": None if one_se is None else (0, one_se),
+        "chosen": (0, point),
+    }
+
+
+def joined(model: SVCCV, scorer: Scorer, low: ApproxCurve, high: ApproxCurve) -> ApproxCurve:
+    """The curve of two parts of the grid of C, with the same gamma and the same features.
+
+    The model at its best point is there; that of the 1-SE rule may be another than both parts
+    have, and then `with_point` is to find it.
+    """
+    parts = (low, high)
+    across = ("error", "se", "n_errors", "at_bound", "kkt", "gap")
+    stacked: dict[str, Any] = {
+        name: np.concatenate([getattr(one.overview, name) for one in parts], axis=-1)
+        for name in ("Cs", "lambdas", *across)
+    }
+    score, se = (
+        np.concatenate(both) for both in zip(*((p.score, p.score_se) for p in parts), strict=True)
+    )
+    if scorer.call is not None:
+        stacked["score"] = score[None]
+    certificate = Certificate.joined([one.certificate for one in parts])
+    places = _places(model, scorer, score, se, certificate, stacked["Cs"])
+    taken = low if places["chosen"][1] < len(low.overview.Cs) else high
+    counts = low.overview.settled, high.overview.settled
+    shown = replace(
+        taken.overview,
+        **stacked,
+        **places,
+        settled={name: counts[0][name] + counts[1][name] for name in counts[0]},
+        exact=certificate.exact,
+        unresolved=low.overview.unresolved + high.overview.unresolved,
+    )
+    decisions = [one.decision for one in parts if one.decision is not None]
+    return replace(
+        taken,
+        overview=shown,
+        certificate=certificate,
+        score=score,
+        score_se=se,
+        labels=np.concatenate([one.labels for one in parts]),
+        decision=np.concatenate(decisions) if len(decisions) == 2 else None,
+    )
+
+
+def with_point(model: SVCCV, rows: Rows, one: ApproxCurve) -> ApproxCurve:
+    """A joined curve with the model at the point that the 1-SE rule takes."""
+    found = _at_point(model, rows, one, False, False)
+    left_out = _left_out_rows(rows, found.all.labels[0], None, 0)
+    return replace(
+        one,
+        overview=replace(one.overview, left_out=left_out),
+        weights=found.all.weights[:, 0].copy(),
+        intercept=found.all.intercept[:, 0].copy(),
+    )
+
+
 def left_out_values(
     model: SVCCV, rows: Rows, chosen: ApproxCurve, progress: bool | Progress
 ) -> FloatArray:
@@ -135,17 +228,21 @@ def left_out_values(
 
     For one C this takes far less than all values of the grid.
     """
-    point = chosen.overview.chosen[1]
     if chosen.decision is not None:
-        return chosen.decision[point]
-    grid = make_grid(model.Cs, model.lambdas, rows.total).part(np.array([point]))
-    # The map that was fitted, so that nothing has to be said of its kernel again.
-    found = _run(
-        model, rows, model._kernels()[0], grid, True, chosen.feature_map.n_components, progress,
-        chosen.feature_map,
-    )  # fmt: skip
+        return chosen.decision[chosen.overview.chosen[1]]
+    found = _at_point(model, rows, chosen, True, progress)
     assert found.decision is not None
     return found.decision[0]
+
+
+def _at_point(
+    model: SVCCV, rows: Rows, one: ApproxCurve, want_decision: bool, progress: bool | Progress
+) -> _Run:
+    """The chosen point alone, with the map that was fitted: nothing of its kernel is said again."""
+    shown, at = one.overview, slice(one.overview.chosen[1], one.overview.chosen[1] + 1)
+    grid = Grid(shown.Cs[at], shown.lambdas[at], shown.scale_with_fold)
+    kernel, fmap = model._kernels()[0], one.feature_map
+    return _run(model, rows, kernel, grid, want_decision, fmap.n_components, progress, fmap)
 
 
 # --- one run --------------------------------------------------------------------------------------
@@ -156,9 +253,13 @@ class _Run:
     """What a cross-validation gave, and its error by weight."""
 
     all: FeatureResults
+    Cs: FloatArray
     error: FloatArray
     se: FloatArray
-    best: int
+
+    @property
+    def best(self) -> int:
+        return _best(1.0 - self.error, self.certificate, self.Cs)
 
     @property
     def feature_map(self) -> FeatureMap:
@@ -207,8 +308,7 @@ def _run(
     with following(progress) as watch, Workers(n_threads, watch) as workers:
         found = cross_validate_features(FeatureClasses(task, rows.codes), workers)
     error, se = error_and_se(found.wrong, rows.folds.offsets, rows.test_weight)
-    _, best = best_point(error[None], found.certificate.short[None], grid.Cs, np.zeros(1))
-    return _Run(found, error, se, best)
+    return _Run(found, grid.Cs, error, se)
 
 
 def _left_out(rows: Rows, found: _Run, l: int, model: SVCCV) -> LeftOut:

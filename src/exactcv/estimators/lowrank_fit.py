@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from ..crossval.choice import best_point
 from ..crossval.corrected import Corrected, Points, correct
 from ..crossval.overviews import QUICK, SORTING, shown_correction
 from ..crossval.scoring import (
@@ -35,8 +34,9 @@ from ..runtime.progress import Progress, job
 from ..runtime.threads import SingleThreadedBlas
 from ..types import FloatArray
 from .cv_table import cv_table, values_by_row
-from .lowrank_curve import ApproxCurve, curve, left_out_values, unpacked
+from .lowrank_curve import ApproxCurve, left_out_values, unpacked
 from .lowrank_rows import Rows
+from .lowrank_search import Search
 
 if TYPE_CHECKING:
     from .svc_cv import SVCCV, Keep
@@ -75,22 +75,18 @@ def fit_approximately(
     _check(model)
     kernels = model._kernels()
     rows = Rows.of(model, X, y, sample_weight, groups, scorer)
-    wants_values = model.probability or keep.values
-    curves: list[ApproxCurve] = []
-    stopped = None
-    with SingleThreadedBlas(), job(bool(model.verbose), len(kernels) + wants_values) as progress:
+    wants_values, verbose = model.probability or keep.values, bool(model.verbose)
+    search, stopped = Search(model, rows, kernels, scorer, keep.store), None
+    with SingleThreadedBlas():
         try:
-            for number, kernel in enumerate(kernels):
-                known = None if keep.store is None else keep.store.load(number)
-                curves.append(known or curve(model, rows, kernel, scorer, progress))
-                if known is None and keep.store is not None:
-                    keep.store.save(number, curves[-1])
+            search.run(verbose)
         except KeyboardInterrupt as stop:
-            if not curves:
+            if not search.curves:
                 raise Interrupted("interrupted before the first gamma was done") from stop
-            stopped = f"{len(curves)} of {len(kernels)} gammas done"
-            wants_values, progress = model.probability, False
-        attributes, values = _best(model, rows, scorer, curves, wants_values, progress)
+            stopped = search.progress_text()
+            wants_values, verbose = model.probability, False
+        with job(verbose and wants_values, 1) as progress:
+            attributes, values = _best(model, rows, search, wants_values, progress)
     attributes |= _names(X, rows.source)
     shown = attributes["_shown"]
     attributes["_shown"] = replace(shown, timings={"total": perf_counter() - start})
@@ -115,20 +111,16 @@ def _check(model: SVCCV) -> None:
 def _best(
     model: SVCCV,
     rows: Rows,
-    scorer: Scorer,
-    curves: list[ApproxCurve],
+    search: Search,
     wants_values: bool,
     progress: bool | Progress,
 ) -> tuple[dict[str, Any], FloatArray | None]:
     """The attributes of the model at the best point, and its left-out values."""
-    parts = [one.overview for one in curves]
-    score = np.array([one.score for one in curves])
-    if np.isnan(score).all():
-        raise InputError(f"scoring={model.scoring!r} is NaN at every grid point")
-    gammas = np.concatenate([part.gammas for part in parts])
-    short = np.array([one.certificate.short for one in curves])
-    g, _ = best_point(-score, short, parts[0].Cs, gammas)
-    chosen, shown, several = curves[g], beside(parts, g), len(rows.classes) > 2
+    (g, _), curves, scorer, score = search.best(), search.curves, search.scorer, search.score
+    chosen = curves[g] = search.chosen(g)
+    shown, several = beside([one.overview for one in curves], g), len(rows.classes) > 2
+    words = [text for text in (shown.grown, search.grown_text()) if text]
+    shown = replace(shown, grown="; ".join(words))
     if scorer.call is not None:
         arguments = scorer, rows.shown, rows.score_arguments
         chance = chance_score(rows.classes, rows.truth, rows.test_weight, *arguments)

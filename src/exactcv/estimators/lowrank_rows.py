@@ -20,6 +20,7 @@ from ..lowrank.rows.sources import ArrayRows, RowSource
 from ..problem import inputs
 from ..problem.checks import seed_from
 from ..problem.folds import Folds
+from ..problem.grid import Grid, feature_grid
 from ..problem.intervals import effective_count
 from ..types import FloatArray, IntArray
 from .settings import rows_of
@@ -121,6 +122,11 @@ class Rows:
     def total(self) -> float:
         """How many rows lambda counts."""
         return float(self.sample_weight.sum())
+
+    @property
+    def default_grid(self) -> Grid:
+        """The grid of who gives none."""
+        return feature_grid(self.total)
 
     @cached_property
     def truth(self) -> IntArray:

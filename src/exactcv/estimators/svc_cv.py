@@ -104,15 +104,16 @@ class SVCCV(KernelClassifier):
         counts the rows of all classes, each by its sample weight.  One C serves all pairs of
         classes.  The default is that of ``cross_validate``, C from 1e-3 to 1e3 over the scale of
         the kernel; while its best point is at an edge it grows there, in C and in gamma, three
-        times at most at each end, as ``summary()`` says.  The papers' grid is ``lambdas=50``.
+        times at most at each end, as ``summary()`` says.  With ``approx`` it is lambda from 1e-2 to
+        1e-4, which grows in the same way.  The papers' grid is ``lambdas=50``.
         ``Cs="all"`` takes no grid but every C of the default range (`error_path`): C is then the
         middle of the widest interval with the least error; it goes with the hinge loss, method
         "exact", accuracy and ``select="min"``.
     kernel : {"rbf", "laplacian", "poly", "sigmoid", "linear", "precomputed"} or callable
     gamma : float, "median", "scale", "auto", or a list of these, optional
         A list is a grid.  The rules are worked out once, from all rows.  The default is "median"
-        if ``Cs`` or ``lambdas`` are given; else it is tuned too, over five values around the
-        median rule, each four times the one before.
+        if ``Cs`` or ``lambdas`` are given; else it is tuned too, over five values (with ``approx``
+        three) around the median rule, each four times the one before.
     degree, coef0 : int, float
         For "poly" and "sigmoid".
     loss : {"hinge", "squared_hinge", "logistic", "squared"}

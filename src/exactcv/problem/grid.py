@@ -6,6 +6,11 @@ is the variance of the rows in feature space (the mean of the diagonal of K less
 entries), to the next power of ten; kernels with k(x, x) = 1 have 1.  While the best point is at an
 edge the grid grows there, by a decade of C or by one gamma, three times at most at each end.  On
 real data that is enough (benchmarks/results/default_grid.md).
+
+With features in place of the kernel there are many rows, and what a lambda does to
+(1/n) sum L + lambda ||f||^2 hardly depends on how many, while the same C = 1 / (2 n lambda) would
+regularise ever less.  There the default grid is one of lambdas, 1e-2 to 1e-4, with three gammas:
+small, for every point is a pass over many rows, and it grows in the same way.
 """
 
 from __future__ import annotations
@@ -21,10 +26,11 @@ from ..types import FloatArray, IntArray
 from .checks import LEAST, finite_numbers
 from .folds import Folds
 
-__all__ = ["MOST_GROWTH", "End", "Grid", "default_grid", "make_grid"]
+__all__ = ["MOST_GROWTH", "End", "Grid", "default_grid", "feature_grid", "make_grid"]
 
 DECADES = (-3, 3)  # of the default grid
 PER_DECADE = 4
+FEATURE_LAMBDAS = np.geomspace(1e-2, 1e-4, 5)  # with features in place of the kernel
 MOST_GROWTH = 3  # decades of C, and gammas, that the default grid gains at each end
 MOST_POWER = 60  # of ten, in the scale of the kernel: beyond it float64 is at its end anyway
 PAPERS_GRID_SIZE = 50
@@ -64,10 +70,15 @@ class Grid:
         """The points that a default grid gains at one end; None if it may gain no more."""
         if self.grown is None or self.grown[end == "high"] >= MOST_GROWTH:
             return None
-        edge = self.Cs[-1] if end == "high" else self.Cs[0]
-        steps = np.arange(1, PER_DECADE + 1) if end == "high" else np.arange(-PER_DECADE, 0)
-        Cs = _rounded(edge * 10.0 ** (steps / PER_DECADE))
+        edge = -1 if end == "high" else 0
+        count = round(1.0 / np.log10(self.Cs[1] / self.Cs[0]))  # of points in a decade
+        steps = np.arange(1, count + 1) if end == "high" else np.arange(-count, 0)
+        factors = 10.0 ** (steps / count)
         per_C = self.lambdas[0] * self.Cs[0]
+        if self.scale_with_fold:
+            lambdas = _rounded(self.lambdas[edge] / factors)
+            return replace(self, Cs=per_C / lambdas, lambdas=lambdas)
+        Cs = _rounded(self.Cs[edge] * factors)
         return replace(self, Cs=Cs, lambdas=per_C / Cs)
 
     def with_decade(self, part: Grid, end: End) -> Grid:
@@ -102,6 +113,19 @@ def default_grid(n: float, scale: float = 1.0) -> Grid:
     count = (DECADES[1] - DECADES[0]) * PER_DECADE + 1
     Cs = _rounded(10.0 ** (np.linspace(*DECADES, count) - power))
     return Grid(Cs=Cs, lambdas=_inverse(Cs, n, "Cs"), scale_with_fold=False, grown=(0, 0))
+
+
+def feature_grid(n: float) -> Grid:
+    """Lambda from 1e-2 to 1e-4, for features in place of the kernel; it may grow.
+
+    Examples
+    --------
+    >>> feature_grid(50).Cs[[0, -1]], feature_grid(50).next_decade("high").lambdas[-1]
+    (array([  1., 100.]), 1e-05)
+    """
+    lambdas = _rounded(FEATURE_LAMBDAS)
+    Cs = _inverse(lambdas, n, "lambdas")
+    return Grid(Cs=Cs, lambdas=lambdas, scale_with_fold=True, grown=(0, 0))
 
 
 def _rounded(values: FloatArray) -> FloatArray:

@@ -1,0 +1,163 @@
+"""The search of ``SVCCV(approx=...)``: a curve a gamma, and a default grid that grows.
+
+Who gives neither C nor lambda gets the grid of ``problem/grid.py``, three gammas around the median
+rule if no gamma is given either, and both grow while the best point is at an edge
+(``crossval/growth.py``): gamma by one at a time over all C, C by a decade for all gammas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..crossval.choice import best_point
+from ..crossval.growth import edge, growth_text
+from ..crossval.scoring import Scorer
+from ..crossval.tuning import Store
+from ..exceptions import InputError
+from ..problem.gamma import GAMMA_STEP
+from ..problem.grid import MOST_GROWTH, End, Grid
+from ..problem.kernels import Kernel
+from ..runtime.progress import Progress, job
+from ..types import FloatArray
+from .lowrank_curve import ApproxCurve, curve, joined, with_point
+from .lowrank_rows import Rows
+
+if TYPE_CHECKING:
+    from .svc_cv import SVCCV
+
+__all__ = ["Search"]
+
+
+class Search:
+    """Curves, one a gamma; see the top of this file.
+
+    ``curves`` belong to one grid of C at any time, so that a search that is stopped is complete as
+    far as it went.
+    """
+
+    def __init__(
+        self,
+        model: SVCCV,
+        rows: Rows,
+        kernels: list[Kernel],
+        scorer: Scorer,
+        store: Store | None,
+    ):
+        self.model, self.rows, self.scorer, self.store = model, rows, scorer, store
+        self.kernels = kernels
+        self.curves: list[ApproxCurve] = []
+        given = not (model.Cs is None and model.lambdas is None)
+        self.grid: Grid | None = None if given else rows.default_grid
+        # (gamma x'y)^degree: there gamma does no more than C.
+        idle = model.kernel == "poly" and model.coef0 == 0
+        fixed = given or model.gamma is not None or idle or not kernels[0].uses_gamma
+        self.new_gammas: tuple[int, int] | None = None if fixed else (0, 0)
+        self._number = 0  # of the next curve in the store
+
+    def run(self, verbose: bool) -> None:
+        """All curves; what is complete when it is stopped stays."""
+        around = 0 if self.new_gammas is None else 2
+        with job(verbose, len(self.kernels) + around) as progress:
+            for kernel in self.kernels:
+                self.curves.append(self._curve(kernel, progress, self.grid))
+            if around:
+                middle = float(self._gammas()[0])
+                steps = (1.0 / GAMMA_STEP, 1.0, GAMMA_STEP)
+                self.kernels = [replace(self.kernels[0], gamma=middle * step) for step in steps]
+                self.curves.insert(0, self._curve(self.kernels[0], progress, self.grid))
+                self.curves.append(self._curve(self.kernels[2], progress, self.grid))
+        while self._grow(verbose):
+            pass
+
+    @property
+    def score(self) -> FloatArray:
+        """Of every point, (gammas, L)."""
+        return np.array([one.score for one in self.curves])
+
+    def best(self) -> tuple[int, int]:
+        """The best score of all: (gamma, C)."""
+        score, short = self.score, np.array([one.certificate.short for one in self.curves])
+        if np.isnan(score).all():
+            raise InputError(f"scoring={self.model.scoring!r} is NaN at every grid point")
+        return best_point(-score, short, self.curves[0].overview.Cs, self._gammas())
+
+    def chosen(self, g: int) -> ApproxCurve:
+        """The curve of the chosen gamma, with the model at the chosen point."""
+        one = self.curves[g]
+        if self.model.select == "min" or self.grid is None or self.grid.grown == (0, 0):
+            return one
+        return with_point(self.model, self.rows, one)
+
+    def grown_text(self) -> str:
+        """What the default grid has gained, in words."""
+        return "" if self.grid is None else growth_text(self.grid, self.new_gammas or (0, 0))
+
+    def progress_text(self) -> str:
+        """How much was done when it was stopped."""
+        done, wanted = len(self.curves), len(self.kernels)
+        more = ", while the default grid grew" if self.grid is not None and done == wanted else ""
+        return f"{done} of {wanted} gammas done{more}"
+
+    # ---- steps ----------------------------------------------------------------------------------
+
+    def _curve(
+        self, kernel: Kernel, progress: bool | Progress, part: Grid | None, m: int | None = None
+    ) -> ApproxCurve:
+        """The curve from the store if it is there; else it is computed and put there."""
+        number, store = self._number, self.store
+        self._number += 1
+        found: ApproxCurve | None = None if store is None else store.load(number)
+        if found is None:
+            found = curve(self.model, self.rows, kernel, self.scorer, progress, part, m)
+            if store is not None:
+                store.save(number, found)
+        return found
+
+    def _grow(self, verbose: bool) -> bool:
+        """One step of growth, if there is one to be made."""
+        if self.grid is None:
+            return False
+        score, best = self.score, self.best()
+        if self.scorer.call is None and score[best] >= 1.0:
+            return False
+        end = edge(score, best, axis=1)
+        part = None if end is None else self.grid.next_decade(end)
+        if end is not None and part is not None:
+            self._decade(end, self.grid, part, verbose)
+            return True
+        end = edge(score, best, axis=0)
+        if end is None or self.new_gammas is None or self.new_gammas[end == "high"] >= MOST_GROWTH:
+            return False
+        self._gamma(end, best[0], self.new_gammas, verbose)
+        return True
+
+    def _decade(self, end: End, grid: Grid, part: Grid, verbose: bool) -> None:
+        """More C for every gamma."""
+        with job(verbose, len(self.curves)) as progress:
+            found = [
+                self._curve(kernel, progress, part, one.feature_map.n_components)
+                for kernel, one in zip(self.kernels, self.curves, strict=True)
+            ]
+        pairs = zip(self.curves, found, strict=True)
+        if end == "low":
+            pairs = zip(found, self.curves, strict=True)
+        self.curves = [joined(self.model, self.scorer, *both) for both in pairs]
+        self.grid = grid.with_decade(part, end)
+
+    def _gamma(self, end: End, g: int, gained: tuple[int, int], verbose: bool) -> None:
+        """One more gamma, for all C."""
+        step = GAMMA_STEP if end == "high" else 1.0 / GAMMA_STEP
+        kernel = replace(self.kernels[g], gamma=float(self._gammas()[g]) * step)
+        with job(verbose, 1) as progress:
+            found = self._curve(kernel, progress, self.grid)
+        at = len(self.curves) if end == "high" else 0
+        self.curves.insert(at, found)
+        self.kernels.insert(at, kernel)
+        low, high = gained
+        self.new_gammas = (low, high + 1) if end == "high" else (low + 1, high)
+
+    def _gammas(self) -> FloatArray:
+        return np.concatenate([one.overview.gammas for one in self.curves])
