@@ -8,13 +8,16 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from .._core._rows import KERNEL_CODES
 from ..algorithms import get_method
+from ..exceptions import MemoryLimitError
 from ..lowrank.open_source import open_source
 from ..lowrank.options import Options
 from ..lowrank.passes.distributed import as_local
 from ..lowrank.rows.kept import keep_rows
+from ..lowrank.rows.sources import RowSource
 from ..lowrank.task import FeatureProblem, FeatureTask
 from ..problem import inputs
 from ..problem.checks import seed_from
@@ -26,7 +29,11 @@ from ..runtime.memory import available_memory, parse_bytes, shortage
 from ..runtime.threads import Workers
 from .run import AnyTask, KernelRows, Plan
 
-__all__ = ["FeatureRequest", "Given", "KernelRequest", "Request"]
+__all__ = ["FeatureRequest", "Given", "KernelRequest", "Request", "columns_of"]
+
+# Columns of X that may take the place of the linear kernel's matrix: problems with so many unknowns
+# are solved by factors of them squared.
+MOST_COLUMNS = 4000
 
 FOR_MORE_CLASSES = (
     "approx takes two classes: for more, wrap exactcv.SVCCV(approx=...) in "
@@ -145,7 +152,7 @@ class FeatureRequest:
         cls,
         given: Given,
         plan: Plan,
-        approx: str,
+        approx: str | None,
         n_components: int,
         options: Mapping[str, Any],
     ) -> FeatureRequest:
@@ -158,13 +165,17 @@ class FeatureRequest:
         y, sample_weight, groups = (
             source.column(one) if isinstance(one, str) else as_local(one) for one in by_row
         )
-        labels, classes, signs = inputs.read_labels(y, source.n, FOR_MORE_CLASSES)
+        more = () if approx is None else (FOR_MORE_CLASSES,)
+        labels, classes, signs = inputs.read_labels(y, source.n, *more)
         weight = inputs.read_weights(sample_weight, given.class_weight, signs, classes)
         stand_in = np.broadcast_to(np.zeros(1), (source.n, 1))  # splitters need only its length
         rows = inputs.Data(stand_in, signs, classes, labels, weight)
         present = inputs.Present.of(weight, signs)
         if not present.all:
             source, rows = keep_rows(source, present.rows), rows.part(present.rows, False)
+        grid = None
+        if approx is None and given.Cs is None and given.lambdas is None:
+            grid = default_grid(source.n, _variance(source))
         ready = FeatureTask(
             problem=FeatureProblem(
                 source,
@@ -177,7 +188,7 @@ class FeatureRequest:
                 plan.fit_intercept,
             ),
             folds=inputs.check_folds(given.cv, rows, groups, given.random_state, present),
-            grid=make_grid(given.Cs, given.lambdas, source.n),
+            grid=grid or make_grid(given.Cs, given.lambdas, source.n),
             want_decision=plan.want_decision,
             tol=plan.tol,
             options=chosen,
@@ -188,6 +199,43 @@ class FeatureRequest:
     def task(self, plan: Plan, workers: Workers) -> tuple[FeatureTask, float | None]:
         """The task as it was read; gamma is worked out with the features."""
         return self.ready, None
+
+
+def columns_of(given: Given, plan: Plan) -> int | None:
+    """How many columns X has, if they take the place of the linear kernel's matrix.
+
+    They do where that does not fit; None where it does, or where they cannot.
+    """
+    shape = getattr(given.X, "shape", None)
+    plain = given.kernel.name == "linear" and plan.method == "exact" and plan.loss == "hinge"
+    if not plain or shape is None or len(shape) != 2 or plan.options:
+        return None
+    n, p = map(int, shape)
+    short = shortage(n, given.memory_limit, 8 * n * p if sparse.issparse(given.X) else 0)
+    if short is None:
+        return None
+    if p > MOST_COLUMNS:
+        raise MemoryLimitError(
+            f"{short} or raise memory_limit.  kernel='linear' does without the matrix where X has "
+            f"at most {MOST_COLUMNS} columns, here it has {p}: leave out those that are nearly "
+            "always zero, or reduce them (sklearn.decomposition.TruncatedSVD, "
+            "sklearn.random_projection), or let features stand in for the kernel: "
+            "approx='nystroem'"
+        )
+    return p
+
+
+def _variance(source: RowSource) -> float:
+    """Of the rows, over all columns, as ``kernel_scale`` has it for the linear kernel."""
+    total, square = np.zeros(source.p), np.zeros(source.p)
+    start = source.take(np.zeros(1, dtype=np.intp))
+    start = np.asarray(start.todense() if sparse.issparse(start) else start).ravel()
+    for k in range(len(source.bounds) - 1):
+        rows = source.read(k)
+        rows = (rows.toarray() if sparse.issparse(rows) else rows) - start
+        total += rows.sum(axis=0)
+        square += (rows**2).sum(axis=0)
+    return float((square / source.n - (total / source.n) ** 2).sum())
 
 
 def _reduced(given: Given, plan: Plan) -> Given:

@@ -25,14 +25,15 @@ __all__ = ["FeatureProblem", "FeatureTask"]
 class FeatureProblem:
     """Rows that can be read in chunks, labels +-1, weights, and how features are made of rows.
 
-    ``seed`` draws the features, and every sample of the rows.
+    ``seed`` draws the features, and every sample of the rows.  ``approx`` is None where the columns
+    of the rows are the features: the kernel is linear then, and nothing is approximate.
     """
 
     source: RowSource
     y: FloatArray
     weight: FloatArray
     kernel: Kernel
-    approx: str
+    approx: str | None
     n_components: int
     seed: int
     fit_intercept: bool = True
