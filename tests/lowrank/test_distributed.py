@@ -70,6 +70,7 @@ def test_cluster_gives_the_local_answer_even_if_a_worker_dies(data, client) -> N
     )
     same(result, expected)
     assert result.stats["bytes_received"] > 0
+    assert result.stats["bytes_sent"] > 0
     folds = exactcv.cross_validate(rows, y, cv=3, method_options=more, **COMMON)
     more["cluster"] = False
     same(folds, exactcv.cross_validate(X, y, cv=3, method_options=more, **COMMON))
@@ -116,6 +117,34 @@ class _Slow:
     def __call__(self, block: np.ndarray) -> np.ndarray:
         time.sleep(0.1)
         return block
+
+
+@pytest.mark.parametrize("cv", ["loo", 3])
+def test_a_worker_dies_with_small_problems(data, client, monkeypatch, cv: Any) -> None:
+    """At a first guess, and where rows are left out; what it held is made again."""
+    import dask.array as da
+
+    X, y = data
+    more: dict[str, Any] = {"target_rows": 60, "chunk_rows": 64}
+    options = COMMON | {"output": "decision", "cv": cv}
+    expected = exactcv.cross_validate(X, y, method_options=more | {"cluster": False}, **options)
+    original, calls, killed = on_cluster.DaskRunner.small, [], []
+
+    def small_and_kill(self: Any, work: Any, shared: Any, items: Any) -> Any:
+        kind = type(work).__name__
+        if kind not in calls:
+            calls.append(kind)
+            workers = [pid for pid in client.run(os.getpid).values() if pid not in killed]
+            killed.append(workers[0])
+            threading.Timer(0.02, lambda: os.kill(workers[0], signal.SIGKILL)).start()
+        return original(self, work, shared, items)
+
+    monkeypatch.setattr(on_cluster.DaskRunner, "small", small_and_kill)
+    rows = da.from_array(X, chunks=(50, 4))
+    same(exactcv.cross_validate(rows, y, method_options=more, **options), expected)
+    assert calls[0] == "Rounds"
+    assert len(calls) == (1 if cv == 3 else len(killed))
+    assert (len(killed) > 1) == (cv == "loo")
 
 
 def test_a_cluster_that_disappears(data, client, monkeypatch) -> None:

@@ -33,7 +33,7 @@ from ..types import (
 from .components import with_enough_components
 from .growth import edge, growth_text
 from .regression_result import RegressionResult
-from .requests import FeatureRequest, Given, KernelRequest, Request
+from .requests import FeatureRequest, Given, KernelRequest, Request, columns_of
 from .result import CVResult, make_result, side_by_side
 from .run import AnyTask, Plan, Ran, run
 
@@ -107,6 +107,10 @@ def cross_validate(
     ----------
     X : array-like, sparse matrix or DataFrame of shape (n, p)
         Sparse input is made dense.  With ``kernel="precomputed"`` the (n, n) kernel matrix.
+        With ``kernel="linear"`` (two classes, hinge loss, default method) n may be so large that
+        the kernel matrix does not fit, as long as there are no more than 4000 columns: these take
+        its place, sparse input stays sparse, and the result, no less exact, has ``weights`` (of
+        the columns) in place of ``coef``.
     y : array-like of shape (n,)
         Labels of two classes, of any type; the larger in sort order is the positive class.  With
         a loss of numbers, numbers.
@@ -255,7 +259,11 @@ def cross_validate(
     )
     request: Request
     if approx is None:
-        request = KernelRequest.read(given, plan)
+        columns = columns_of(given, plan)
+        if columns is None:
+            request = KernelRequest.read(given, plan)
+        else:
+            request = FeatureRequest.read(given, plan, None, columns, {})
     else:
         m = inputs.check_approx(approx, n_components, method, loss)
         request = FeatureRequest.read(given, plan, approx, m, method_options)

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from .._core._rows import KERNEL_CODES
 from ..algorithms import get_method
+from ..exceptions import MemoryLimitError
 from ..lowrank.open_source import open_source
 from ..lowrank.options import Options
 from ..lowrank.passes.distributed import as_local
@@ -30,7 +31,11 @@ from ..runtime.memory import budget_of, shortage
 from ..runtime.threads import Workers
 from .run import AnyTask, KernelRows, Plan
 
-__all__ = ["FeatureRequest", "Given", "KernelRequest", "Request"]
+__all__ = ["FeatureRequest", "Given", "KernelRequest", "Request", "columns_of"]
+
+# Columns of X that may take the place of the linear kernel's matrix: problems with so many unknowns
+# are solved by factors of them squared.
+MOST_COLUMNS = 4000
 
 FOR_MORE_CLASSES = "for several classes use exactcv.SVCCV(approx=...)"
 # Rows that tell the scale of the kernel, where not all of them are in memory.
@@ -148,7 +153,7 @@ class FeatureRequest:
         cls,
         given: Given,
         plan: Plan,
-        approx: str,
+        approx: str | None,
         n_components: int,
         options: Mapping[str, Any],
     ) -> FeatureRequest:
@@ -161,10 +166,13 @@ class FeatureRequest:
         y, sample_weight, groups = (
             source.column(one) if isinstance(one, str) else as_local(one) for one in by_row
         )
-        rows = _targets(given, plan, y, sample_weight, source.n)
+        rows = _targets(given, plan, y, sample_weight, source.n, approx)
         present, classes = inputs.Present.of(rows.weight, rows.y), rows.classes
         if not present.all:
             source, rows = keep_rows(source, present.rows), rows.part(present.rows, False)
+        grid = None
+        if approx is None and given.Cs is None and given.lambdas is None:
+            grid = default_grid(source.n, _variance(source))
         ready = FeatureTask(
             problem=FeatureProblem(
                 source,
@@ -179,7 +187,7 @@ class FeatureRequest:
                 LossRule(plan.loss, plan.parameters).for_rows(rows.y),
             ),
             folds=inputs.check_folds(given.cv, rows, groups, given.random_state, present),
-            grid=_feature_grid(given, plan, source, rows, seed),
+            grid=grid or _feature_grid(given, plan, source, rows, seed),
             want_decision=plan.want_decision,
             tol=plan.tol,
             options=chosen,
@@ -192,14 +200,17 @@ class FeatureRequest:
         return self.ready, None
 
 
-def _targets(given: Given, plan: Plan, y: Any, sample_weight: Any, n: int) -> inputs.Data:
+def _targets(
+    given: Given, plan: Plan, y: Any, sample_weight: Any, n: int, approx: Any
+) -> inputs.Data:
     """Labels or numbers, and weights, of n rows that are read in chunks."""
     stand_in = np.broadcast_to(np.zeros(1), (n, 1))  # splitters need only its length
     if plan.target.numeric:
         values = inputs.read_numbers(y, n)
         weight = inputs.read_number_weights(sample_weight, given.class_weight, n)
         return inputs.Data(stand_in, values, np.empty(0), values, weight)
-    labels, classes, signs = inputs.read_labels(y, n, FOR_MORE_CLASSES)
+    more = () if approx is None else (FOR_MORE_CLASSES,)
+    labels, classes, signs = inputs.read_labels(y, n, *more)
     weight = inputs.read_weights(sample_weight, given.class_weight, signs, classes)
     return inputs.Data(stand_in, signs, classes, labels, weight)
 
@@ -217,6 +228,43 @@ def _feature_grid(
         kernel = replace(kernel, gamma=float(gamma_value(X, kernel) or 0.0))
     units = plan.units(rows.y, rows.weight)
     return default_grid(source.n, kernel_scale(X, kernel) / units.C_scale)
+
+
+def columns_of(given: Given, plan: Plan) -> int | None:
+    """How many columns X has, if they take the place of the linear kernel's matrix.
+
+    They do where that does not fit; None where it does, or where they cannot.
+    """
+    shape = getattr(given.X, "shape", None)
+    plain = given.kernel.name == "linear" and plan.method == "exact" and plan.loss == "hinge"
+    if not plain or shape is None or len(shape) != 2 or plan.options:
+        return None
+    n, p = map(int, shape)
+    short = shortage(n, given.memory_limit, 8 * n * p if sparse.issparse(given.X) else 0)
+    if short is None:
+        return None
+    if p > MOST_COLUMNS:
+        raise MemoryLimitError(
+            f"{short} or raise memory_limit.  kernel='linear' does without the matrix where X has "
+            f"at most {MOST_COLUMNS} columns, here it has {p}: leave out those that are nearly "
+            "always zero, or reduce them (sklearn.decomposition.TruncatedSVD, "
+            "sklearn.random_projection), or let features stand in for the kernel: "
+            "approx='nystroem'"
+        )
+    return p
+
+
+def _variance(source: RowSource) -> float:
+    """Of the rows, over all columns, as ``kernel_scale`` has it for the linear kernel."""
+    total, square = np.zeros(source.p), np.zeros(source.p)
+    start = source.take(np.zeros(1, dtype=np.intp))
+    start = np.asarray(start.todense() if sparse.issparse(start) else start).ravel()
+    for k in range(len(source.bounds) - 1):
+        rows = source.read(k)
+        rows = (rows.toarray() if sparse.issparse(rows) else rows) - start
+        total += rows.sum(axis=0)
+        square += (rows**2).sum(axis=0)
+    return float((square / source.n - (total / source.n) ** 2).sum())
 
 
 def _reduced(given: Given, plan: Plan) -> Given:

@@ -87,7 +87,8 @@ class CVResult(Presented):
         Of the full-data fit: (1/n) sum_i w_i L(y_i, f(x_i) + b) + lambda ||f||^2, and b.
     coef : (L, n) or None
         Signed dual coefficients of the full-data fit: f = K coef + intercept.  None with
-        ``approx``, where ``weights`` takes its place.
+        ``approx``, and with ``kernel="linear"`` where the kernel matrix does not fit; ``weights``
+        takes its place.
     at_bound : (L,)
         Share of the rows (with positive weight) whose coefficient is at its upper bound; NaN for
         losses that have none ("squared_hinge", "squared").
@@ -116,9 +117,9 @@ class CVResult(Presented):
     approx : str or None
         "rff" or "nystroem": the kernel is that of ``feature_map``, and all else is exact for it.
     weights : (L, m) or None
-        With ``approx``: f(x) = feature_map.transform(x) @ weights[l] + intercept[l].
+        In place of ``coef``: f(x) = feature_map.transform(x) @ weights[l] + intercept[l].
     feature_map : object or None
-        With ``approx``: has ``transform``, ``n_components`` and ``gamma``.
+        In place of ``coef``: has ``transform``, ``n_components`` and ``gamma``.
     grown : str
         How the default grid has grown, in words; empty if it has not.
     """
@@ -332,7 +333,7 @@ def make_result(
 
 _ALONG_THE_GRID = (
     "Cs", "lambdas", "error", "se", "n_errors", "decision", "wrong", "objective", "coef",
-    "intercept", "at_bound", "pair_decision", "pair_wrong",
+    "intercept", "at_bound", "pair_decision", "pair_wrong", "weights",
 )  # fmt: skip
 
 

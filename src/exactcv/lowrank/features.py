@@ -176,10 +176,42 @@ class Nystroem:
         return np.asarray(_finite_kernel(X, self.landmarks, self.kernel) @ self.root)
 
 
+@dataclass(frozen=True)
+class OwnColumns:
+    """The columns of X as they are: the features of the linear kernel itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> OwnColumns(2).transform(np.array([[1, 2]]))
+    array([[1., 2.]])
+    """
+
+    n_features: int
+    gamma: float | None = None
+
+    @property
+    def n_components(self) -> int:
+        return self.n_features
+
+    def transform(self, X: Any) -> FloatArray:
+        return _dense(X)
+
+
 def make_feature_map(
-    approx: str, kernel: Kernel, n_components: int, landmarks: Any, n_features: int, seed: int
+    approx: str | None,
+    kernel: Kernel,
+    n_components: int,
+    landmarks: Any,
+    n_features: int,
+    seed: int,
 ) -> FeatureMap:
-    """The map that ``approx`` names, for a kernel whose gamma is a number."""
+    """The map that ``approx`` names, for a kernel whose gamma is a number.
+
+    Without a name the kernel is linear, and no map is needed.
+    """
+    if approx is None:
+        return OwnColumns(n_features)
     if kernel.name == "precomputed":
         raise UnsupportedError(
             f"approx={approx!r} needs the rows themselves, but kernel='precomputed' gives only "

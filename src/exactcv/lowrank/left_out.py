@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..judge.ledger import HOW
-from ..types import FloatArray, IntArray
+from ..problem.losses import PiecewiseLinear
+from ..types import BoolArray, FloatArray, IntArray
 from .entries import Entries
-from .passes.sweep import Chunk
+from .passes.sweep import Chunk, Sums
 from .small.leave_out import LeaveOut, Outcome
 from .small.nearby import Nearby
 from .small.press import Leaving, Press
-from .solver import Around, Column, Solved, Solver
+from .solver import Column, Round, Rounds, Solved, Solver
 from .verdict import Limits, Spread, Verdict, limits_of, settled_near, verdict
 
 __all__ = ["Predict", "leave_folds_out", "leave_one_out"]
@@ -33,6 +36,7 @@ AROUND, LEAST_AROUND, MOST_AROUND = 8, 2000, 60_000
 
 
 Judged = tuple[Verdict, IntArray, FloatArray]
+Left = TypeVar("Left", bound="_Leave")
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,77 @@ class _Judge:
         return joined, rows, Z
 
 
+@dataclass(frozen=True)
+class _Leave:
+    """Leaves out rows at one grid point, as something that can be sent elsewhere.
+
+    ``largest`` is the largest weight of a row.
+    """
+
+    spread: Spread
+    largest: float
+    tol: float
+    want_decision: bool
+    cancel: NDArray[np.int32]
+
+    def _at(self, found: Round) -> LeaveOut:
+        assert found.solved is not None
+        return LeaveOut(
+            found.solved, self.spread, self.largest, self.tol, self.want_decision, self.cancel
+        )
+
+
+@dataclass(frozen=True)
+class _LeaveNear(_Leave):
+    """Rows of the small problem: (wrong, open, kept) by the bounds, and those that are solved."""
+
+    def __call__(
+        self, limits: Limits, found: Round, l: int
+    ) -> tuple[BoolArray, BoolArray, BoolArray, Outcome]:
+        assert found.solved is not None
+        wrong, open_, kept = settled_near(found.solved, limits, l, self.want_decision)
+        return wrong, open_, kept, self._at(found).near_rows(np.flatnonzero(open_))
+
+
+@dataclass(frozen=True)
+class _LeaveFar(_Leave):
+    """Rows beyond the small problem."""
+
+    def __call__(
+        self, found: Round, Z: FloatArray, loss: PiecewiseLinear, weight: FloatArray
+    ) -> Outcome:
+        return self._at(found).far_rows(Z, loss, weight)
+
+
+@dataclass(frozen=True)
+class _LeaveAround:
+    """Rows that move far, with more rows around the margin.
+
+    Tells which labels are right, and theta without each of the others.
+    """
+
+    rounds: Rounds
+    largest: float
+    want_decision: bool
+
+    def __call__(
+        self, sums: Sums, p: int, found: Round, rows: IntArray, leaving: Leaving
+    ) -> tuple[BoolArray, list[FloatArray]]:
+        assert found.solved is not None
+        solved, right = found.solved, np.zeros(len(rows), dtype=bool)
+        around = self.rounds.around(sums, solved, p)
+        order = np.argsort(around.rows)
+        place = np.minimum(np.searchsorted(around.rows, rows, sorter=order), len(order) - 1)
+        place = np.where(around.rows[order[place]] == rows, order[place], -1)
+        leaving = replace(leaving, place=place)
+        if not self.want_decision:
+            r = around.problem.y * around.u - 1.0
+            press = Press(around.problem, solved.theta, r, around.coef, self.largest, around.added)
+            right = press.prove(leaving)
+        nearby = Nearby(around.problem, solved.theta, around.u, self.rounds.cancel)
+        return right, [nearby.without(leaving, int(k)) for k in np.flatnonzero(~right)]
+
+
 class _LeaveOneOut:
     def __init__(
         self,
@@ -79,11 +154,7 @@ class _LeaveOneOut:
         limits = limits_of(self.solved, weights, self.spread, self.loss, self.solver.seed)
         self.solver.runner.each(_Judge(limits, self.want_decision), self._enter)
         self._flush()
-        near = self.solver.workers.map(
-            lambda l: self._near_rows(limits, l), range(len(self.solved))
-        )
-        for l, (which, outcome) in enumerate(near):
-            self._note(l, self.solved[l].rows[which], self.solved[l].problem.Z[which], outcome)
+        self._near_rows(limits)
         self._solve_lost()
         return len(self.lost)
 
@@ -92,23 +163,21 @@ class _LeaveOneOut:
         sides = [self.weight[(self.y == sign) & (self.weight > 0)] for sign in (-1.0, 1.0)]
         return np.array([[side.min(), side.max()] for side in sides])
 
-    def _near_rows(self, limits: Limits, l: int) -> tuple[IntArray, Outcome]:
-        """Rows of the small problem: by the bounds, or solved."""
-        solved, entries = self.solved[l], self.entries
-        wrong, open_, kept = settled_near(solved, limits, l, self.want_decision)
-        done = ~open_
-        entries.enter(l, solved.rows[done], wrong[done], solved.u[done])
-        entries.settle("unchanged", int(kept.sum()))
-        entries.settle("bound", int((done & ~kept).sum()))
-        which = np.flatnonzero(open_)
-        return which, self._leaving(l).near_rows(which)
+    def _near_rows(self, limits: Limits) -> None:
+        """Rows of the small problems: by the bounds, or solved."""
+        entries = self.entries
+        items = [(one.home, l) for l, one in enumerate(self.solved)]
+        found = self.solver.runner.small(self._leaving(_LeaveNear), (limits,), items)
+        for l, ((wrong, open_, kept, outcome), _) in enumerate(found):
+            solved, done = self.solved[l], ~open_
+            entries.enter(l, solved.rows[done], wrong[done], solved.u[done])
+            entries.settle("unchanged", int(kept.sum()))
+            entries.settle("bound", int((done & ~kept).sum()))
+            self._note(l, solved.rows[open_], solved.problem.Z[open_], outcome)
 
-    def _leaving(self, l: int) -> LeaveOut:
+    def _leaving(self, kind: type[Left]) -> Left:
         solver, largest = self.solver, float(self.weight.max())
-        return LeaveOut(
-            self.solved[l], self.spread, largest, solver.tol, self.want_decision,
-            solver.workers.cancel,
-        )  # fmt: skip
+        return kind(self.spread, largest, solver.tol, self.want_decision, solver.workers.cancel)
 
     def _enter(self, chunk: Chunk, result: Judged) -> None:
         found, used, Z = result
@@ -135,15 +204,17 @@ class _LeaveOneOut:
         # The longest first, so that no thread is left with one when the others are done.
         ready = [int(l) for l in np.argsort(sizes)[::-1] if sizes[l]]
         self.n_waiting = 0
-        found = self.solver.workers.map(self._solve_waiting, ready)
-        for l, (rows, Z, outcome) in zip(ready, found, strict=True):
+        waiting = [
+            [np.concatenate(column) for column in zip(*self.waiting[l], strict=True)] for l in ready
+        ]
+        items = [
+            (self.solved[l].home, Z, self.loss(self.y[rows]), self.weight[rows])
+            for l, (rows, Z) in zip(ready, waiting, strict=True)
+        ]
+        found = self.solver.runner.small(self._leaving(_LeaveFar), (), items)
+        for l, (rows, Z), (outcome, _) in zip(ready, waiting, found, strict=True):
             self._note(l, rows, Z, outcome)
             self.waiting[l] = []
-
-    def _solve_waiting(self, l: int) -> tuple[IntArray, FloatArray, Outcome]:
-        rows = np.concatenate([rows for rows, _ in self.waiting[l]])
-        Z = np.concatenate([Z for _, Z in self.waiting[l]])
-        return rows, Z, self._leaving(l).far_rows(Z, self.loss(self.y[rows]), self.weight[rows])
 
     def _note(self, l: int, rows: IntArray, Z: FloatArray, outcome: Outcome) -> None:
         """Enter what was solved; what escaped waits for the solver."""
@@ -171,39 +242,39 @@ class _LeaveOneOut:
         some = max(1, min(self.solver.room.capacity, MOST_AROUND) // count)
         for start in range(0, len(points), some):
             mine = points[start : start + some]
-            around = self.solver.around([self.solved[l] for l in mine], count)
-            jobs = [(l, by_point[l], one) for l, one in zip(mine, around, strict=True)]
-            found = self.solver.workers.map(self._around_one, jobs)
-            columns = [column for part in found for column in part]
+            columns = self._around(mine, [by_point[l] for l in mine], count)
             for begin in range(0, len(columns), TOGETHER_ALONE):
                 self._certify(columns[begin : begin + TOGETHER_ALONE])
 
-    def _around_one(self, job: tuple[int, list[int], Around]) -> list[tuple[int, Column]]:
-        """Labels of lost rows at one grid point; guesses for those that are still open."""
-        l, which, around = job
-        solved = self.solved[l]
+    def _around(
+        self, points: list[int], lost: list[list[int]], count: int
+    ) -> list[tuple[int, Column]]:
+        """Labels of lost rows at some grid points; guesses for those that are still open."""
+        some = [self.solved[l] for l in points]
+        work = _LeaveAround(self.solver.rounds, self.spread.largest, self.want_decision)
+        rows = [np.array([self.lost[k][1] for k in which]) for which in lost]
+        items = [
+            (p, one.home, mine, self._lost_rows(one, which))
+            for p, (one, mine, which) in enumerate(zip(some, rows, lost, strict=True))
+        ]
+        found = self.solver.runner.small(work, (self.solver.around(some, count),), items)
+        columns = []
+        for l, one, mine, ((right, thetas), _) in zip(points, some, rows, found, strict=True):
+            self.entries.enter(l, mine[right], np.zeros(int(right.sum()), dtype=bool), None)
+            self.entries.settle("bound", int(right.sum()))
+            free = int(np.count_nonzero(one.free))
+            columns += [
+                (l, Column(one.C, int(j), theta, 0.0, free))
+                for j, theta in zip(mine[~right], thetas, strict=True)
+            ]
+        return columns
+
+    def _lost_rows(self, solved: Solved, which: list[int]) -> Leaving:
         rows = np.array([self.lost[k][1] for k in which])
         y, Z = self.y[rows], np.array([self.lost[k][2] for k in which])
         box, u = solved.C * self.weight[rows], Z @ solved.theta[:-1] + solved.theta[-1]
-        order = np.argsort(around.rows)
-        place = np.minimum(np.searchsorted(around.rows, rows, sorter=order), len(order) - 1)
-        place = np.where(around.rows[order[place]] == rows, order[place], -1)
-        leaving = Leaving(Z, y, box, -box * self.loss(y).slope(u), u, place)
-        right = np.zeros(len(rows), dtype=bool)
-        if not self.want_decision:
-            r = around.problem.y * around.u - 1.0
-            press = Press(
-                around.problem, solved.theta, r, around.coef, self.spread.largest, around.added
-            )
-            right = press.prove(leaving)
-            self.entries.enter(l, rows[right], np.zeros(int(right.sum()), dtype=bool), None)
-            self.entries.settle("bound", int(right.sum()))
-        nearby = Nearby(around.problem, solved.theta, around.u, self.solver.workers.cancel)
-        free = int(np.count_nonzero(solved.free))
-        return [
-            (l, Column(solved.C, int(rows[k]), nearby.without(leaving, int(k)), 0.0, free))
-            for k in np.flatnonzero(~right)
-        ]
+        nowhere = np.full(len(rows), -1)
+        return Leaving(Z, y, box, -box * self.loss(y).slope(u), u, nowhere)
 
     def _certify(self, columns: list[tuple[int, Column]]) -> None:
         """Solutions without a row, over all rows."""

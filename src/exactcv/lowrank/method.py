@@ -154,9 +154,10 @@ def _sample_size(task: FeatureTask, n: int) -> int:
     chunk = min(int(np.diff(source.bounds).max()), task.options.chunk_rows)
     need = 8 * m * (2 * least + 2 * chunk + 4 * m + source.p)
     if need > task.budget:
+        what = "columns" if task.problem.approx is None else "components"
         raise InputError(
-            f"n_components={m} needs at least {readable(need)} of memory, but the limit is "
-            f"{readable(task.budget)} (memory_limit, or half of what is free); use fewer components"
+            f"{m} {what} need at least {readable(need)} of memory, but the limit is "
+            f"{readable(task.budget)} (memory_limit, or half of what is free); use fewer {what}"
         )
     if task.options.target_rows is not None:
         return min(n, max(m, 2 * task.options.target(m)))

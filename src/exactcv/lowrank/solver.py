@@ -24,11 +24,11 @@ The number of passes grows like log n.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import tolerances
 from ..judge.certificate import attainable
@@ -37,7 +37,7 @@ from ..problem.loss_rules import LossRule
 from ..problem.losses import PiecewiseLinear
 from ..runtime.threads import Workers
 from ..types import BoolArray, FloatArray, IntArray
-from .passes.sweep import Chunk, Columns, LeftOut, Sums, merge, sweep
+from .passes.sweep import Chunk, Columns, LeftOut, Sums, Work, merge, sweep
 from .small.guesses import WIDTH, Column, Guesses, Sample, like
 from .small.reduced import Reduced, Reply, StateArray, at_bound, at_knot
 from .small.solve import solve
@@ -91,6 +91,22 @@ class Runner(Protocol):
         self, work: Callable[[Chunk], Result], use: Callable[[Chunk, Result], None]
     ) -> None: ...
 
+    def joined(self, work: Work) -> Any:
+        """The results of all chunks, put together by ``work.join`` and left where they are."""
+        ...
+
+    def small(
+        self,
+        work: Callable[..., Result],
+        shared: Sequence[Any],
+        items: Sequence[tuple[Any, ...]],
+    ) -> list[tuple[Result, Any]]:
+        """``work(*shared, *item)`` of each item, side by side, and where the result is kept.
+
+        What is kept somewhere (this, or what `joined` returns) may be shared, or part of an item.
+        """
+        ...
+
 
 class _Near(NamedTuple):
     """The rows of one column's small problem."""
@@ -125,6 +141,7 @@ class Solved:
     primal, gap, kkt : the objective (1/2 ||w||^2 + C sum w_i loss), its absolute duality gap and
         the violation of the optimality conditions, at theta.
     at_bound : number of rows whose coefficient is at its bound.
+    home : where the `Round` that found it is kept, for work that needs it there.
     """
 
     C: float
@@ -139,6 +156,7 @@ class Solved:
     gap: float
     kkt: float
     at_bound: int
+    home: Any = None
 
     def coef_of(self, problem: Reduced, near: _Near) -> FloatArray:
         """Coefficients of other rows: those that are not in the small problem are at a bound."""
@@ -178,6 +196,14 @@ class _State:
     rounds_of_all: int = 0
     best: float = np.inf
     best_theta: FloatArray | None = None
+
+
+class Round(NamedTuple):
+    """What came of one round of a column: the solution if it is proved, else the next guess."""
+
+    solved: Solved | None
+    reply: Reply
+    primal: float
 
 
 class Solver:
@@ -221,6 +247,7 @@ class Solver:
         self.workers, self.loss, self.extent = workers, loss, extent
         self.room, self.seed = room, seed
         self.guesses = Guesses(sample, mass, fit_intercept, workers)
+        self.rounds = Rounds(fit_intercept, tol, loss, extent, workers.cancel)
         self.passes = self.steps = 0
 
     # ---- the path -------------------------------------------------------------------------------
@@ -263,22 +290,19 @@ class Solver:
             lambda column: self.guesses.without(column, self.left_out[column.fold]), columns
         )
 
-    def around(self, some: Sequence[Solved], count: int) -> list[Around]:
-        """About ``count`` rows nearest to the margin of each solution, in one pass."""
+    def around(self, some: Sequence[Solved], count: int) -> Any:
+        """About ``count`` rows nearest to the margin of each solution, in one pass.
+
+        They stay where they are; `Rounds.around` takes them up, by their place in ``some``.
+        """
         theta = np.array([one.theta for one in some])
         away = self.sample.distance(theta)
         wanted = count * self.sample.n / self.runner.n
         width = np.array([_rank(column, wanted) for column in away.T])
         fold, rate = np.full(len(some), -1), np.ones(len(some))
         plan = Columns(theta, fold, np.column_stack([width, width]), rate, self.seed, self.loss)
-        sums = merge(self.runner.map(_Sweep(plan, {})))
         self.passes += 1
-        found = []
-        for p, one in enumerate(some):
-            rest, near = sums.rest.tally(p, one.C), _near_rows(sums, p, self.loss)
-            problem = self._small_problem(one.C, 1.0, sums.near[p], rest, near)
-            found.append(Around(problem, near.rows, near.u, one.coef_of(problem, near), rest.added))
-        return found
+        return self.runner.joined(_Sweep(plan, {}))
 
     # ---- rounds ---------------------------------------------------------------------------------
 
@@ -302,14 +326,18 @@ class Solver:
         while open_:
             mine = [states[k] for k in open_]
             plan = self._plan(mine)
-            sums = merge(self.runner.map(_Sweep(plan, self._left_out_of(plan))))
+            sums = self.runner.joined(_Sweep(plan, self._left_out_of(plan)))
             self.passes += 1
             # The longest first, so that no thread is left with one when the others are done.
             order = np.argsort([-state.target for state in mine], kind="stable")
-            found = self.workers.map(partial(self._round, mine, plan, sums), order)
-            for p, (solved, steps) in zip(order, found, strict=True):
-                done[open_[p]] = solved
-                self.steps += steps
+            items = [(mine[p], int(p)) for p in order]
+            found = self.runner.small(self.rounds, (plan, sums), items)
+            for p, (one, home) in zip(order, found, strict=True):
+                self.steps += one.reply.steps
+                if one.solved is not None:
+                    done[open_[p]] = replace(one.solved, home=home)
+                else:
+                    self._next_guess(mine[p], plan, p, one)
             open_ = [k for k in open_ if done[k] is None]
         return [solved for solved in done if solved is not None]
 
@@ -347,20 +375,42 @@ class Solver:
         fold = np.array([state.column.fold for state in states])
         return Columns(theta, fold, width, rate, self.seed, self.loss)
 
-    def _round(
-        self, states: list[_State], plan: Columns, sums: Sums, p: int
-    ) -> tuple[Solved | None, int]:
-        """One column's small problem; its solution if it is proved, else the next guess.
-
-        The second number is what it took.
-        """
-        state = states[p]
+    def _next_guess(self, state: _State, plan: Columns, p: int, found: Round) -> None:
+        """Take the solution of the small problem for the next guess, unless it is no better."""
+        theta, reply, width = plan.theta[p], found.reply, plan.width[p]
         state.rounds += 1
+        state.rounds_of_all += _has_all(plan, p)
+        if found.primal > state.best * (1.0 + 1e-9) or not reply.solved:
+            # The last step made it worse: back, and try again with more rows.
+            state.target = min(2 * state.target, self.room.most)
+            theta = state.best_theta if state.best_theta is not None else theta
+            state.theta, state.error = theta, None if state.error is None else 4.0 * state.error
+            return
+        state.best, state.best_theta = found.primal, theta
+        if state.rounds % MANY_ROUNDS == 0:
+            state.target = min(2 * state.target, self.room.most)
+        moved = self.sample.apart(reply.theta, theta)
+        beyond = plan.rate[p] < 1.0 or WIDTH * moved > width.min()
+        state.theta, state.error = reply.theta, CONTRACTION * moved if beyond else 0.0
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The small problem of one column after a pass, as something that can be sent elsewhere."""
+
+    fit_intercept: bool
+    tol: float
+    loss: LossRule
+    extent: Extent
+    cancel: NDArray[np.int32]
+
+    def __call__(self, plan: Columns, sums: Sums, state: _State, p: int) -> Round:
+        """The solution of the p-th column if it is proved, else the next guess."""
         column, rate, theta = state.column, float(plan.rate[p]), plan.theta[p]
         rest = sums.rest.tally(p, column.C)
         near = _near_rows(sums, p, self.loss)
         problem = self._small_problem(column.C, rate, sums.near[p], rest, near)
-        reply = solve(problem, state.theta, self.workers.cancel, state.error)
+        reply = solve(problem, state.theta, self.cancel, state.error)
         if rate == 1.0:
             here = tally(near.Z, near.loss, problem.box, reply.coef, theta, self.extent)
             kkt, gap, primal, floor = figures([rest, here], theta, self.extent, self.fit_intercept)
@@ -371,19 +421,22 @@ class Solver:
                 1.0, abs(theta[-1])
             )
             good = same and kkt <= goal and gap <= fair * primal
-            state.rounds_of_all += bool(np.isinf(plan.width[p]).all())
-            given_up = state.rounds >= MOST_ROUNDS or state.rounds_of_all >= ROUNDS_OF_ALL
-            if good or given_up:
+            rounds_of_all = state.rounds_of_all + _has_all(plan, p)
+            if good or state.rounds + 1 >= MOST_ROUNDS or rounds_of_all >= ROUNDS_OF_ALL:
                 full = int(sums.rest.bound[p] + np.count_nonzero(at_bound(problem, reply.coef)))
                 solved = Solved(
                     column.C, theta, problem, near.rows, near.u, reply.coef, reply.state,
                     plan.width[p], primal, gap, kkt, full,
                 )  # fmt: skip
-                return solved, reply.steps
+                return Round(solved, reply, primal)
         loss = rest.loss + column.C * float(near.weight @ near.loss.value(near.u))
-        primal = 0.5 * float(theta[:-1] @ theta[:-1]) + loss
-        self._next_guess(state, theta, primal, reply, plan.width[p], rate)
-        return None, reply.steps
+        return Round(None, reply, 0.5 * float(theta[:-1] @ theta[:-1]) + loss)
+
+    def around(self, sums: Sums, one: Solved, p: int) -> Around:
+        """The rows of a pass around the margin of the p-th solution (`Solver.around`)."""
+        rest, near = sums.rest.tally(p, one.C), _near_rows(sums, p, self.loss)
+        problem = self._small_problem(one.C, 1.0, sums.near[p], rest, near)
+        return Around(problem, near.rows, near.u, one.coef_of(problem, near), rest.added)
 
     def _small_problem(
         self, C: float, rate: float, masses: FloatArray, rest: Tally, near: _Near
@@ -400,27 +453,10 @@ class Solver:
             a, beta = a + extra @ near.Z, beta + float(extra.sum())
         return Reduced(near.Z, near.loss, box, a, beta, self.fit_intercept)
 
-    def _next_guess(
-        self,
-        state: _State,
-        theta: FloatArray,
-        primal: float,
-        reply: Reply,
-        width: FloatArray,
-        rate: float,
-    ) -> None:
-        if primal > state.best * (1.0 + 1e-9) or not reply.solved:
-            # The last step made it worse: back, and try again with more rows.
-            state.target = min(2 * state.target, self.room.most)
-            theta = state.best_theta if state.best_theta is not None else theta
-            state.theta, state.error = theta, None if state.error is None else 4.0 * state.error
-            return
-        state.best, state.best_theta = primal, theta
-        if state.rounds % MANY_ROUNDS == 0:
-            state.target = min(2 * state.target, self.room.most)
-        moved = self.sample.apart(reply.theta, theta)
-        beyond = rate < 1.0 or WIDTH * moved > width.min()
-        state.theta, state.error = reply.theta, CONTRACTION * moved if beyond else 0.0
+
+def _has_all(plan: Columns, p: int) -> bool:
+    """Has the small problem all rows?"""
+    return bool(plan.rate[p] == 1.0 and np.isinf(plan.width[p]).all())
 
 
 def _near_rows(sums: Sums, p: int, loss: LossRule) -> _Near:

@@ -30,14 +30,15 @@ class FeatureProblem:
 
     ``seed`` draws the features, and every sample of the rows.  y is the user's, whatever the units
     of ``loss`` are.  ``feature_map`` is given where it has been fitted before, to more rows than
-    these.
+    these.  ``approx`` is None where the columns of the rows are the features: the kernel is linear
+    then, and nothing is approximate.
     """
 
     source: RowSource
     y: FloatArray
     weight: FloatArray
     kernel: Kernel
-    approx: str
+    approx: str | None
     n_components: int
     seed: int
     fit_intercept: bool = True

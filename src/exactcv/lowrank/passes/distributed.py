@@ -1,4 +1,7 @@
-"""The same passes on a Dask cluster: sums over chunks on the workers, small problems on the client.
+"""The same passes on a Dask cluster, and the small problems that come of them.
+
+Sums over chunks and the rows near margins stay on the workers, where the small problems are solved,
+one a task; the client sees what they come to, and says what is next.
 
 Every task is a pure function of a chunk and of the guesses, so a task that is lost with its worker
 is simply run again, with the same result; nothing is ever sent to a worker that the scheduler
@@ -7,9 +10,9 @@ could not send again.  Results are merged in the order of the rows, wherever the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +23,19 @@ from ...runtime.threads import SingleThreadedBlas
 from ...types import FloatArray, IntArray
 from ..features import FeatureMap, features_of
 from ..rows.sources import ArrayRows, RowSource, checked_rows
-from .cluster import active_client, awaited, cluster_error, compute_all, import_dask, n_workers
+from .cluster import (
+    active_client,
+    awaited,
+    cluster_error,
+    compute_all,
+    import_dask,
+    n_workers,
+    submitted,
+    turn,
+    worker_places,
+)
 from .luggage import packed, size_of, unpacked
-from .sweep import Chunk
+from .sweep import Chunk, Work
 
 __all__ = ["DaskRows", "DaskRunner", "active_client", "as_local", "row_block"]
 
@@ -138,14 +151,6 @@ def _same(block: Any) -> Any:
 # --- passes --------------------------------------------------------------------------------------
 
 
-class Work(Protocol):
-    """A function of a chunk that can put the results of neighbouring chunks together."""
-
-    def __call__(self, chunk: Chunk) -> Any: ...
-
-    def join(self, results: list[Any]) -> Any: ...
-
-
 def _features(
     block: Any, names: list[str] | None, start: int, fmap: FeatureMap, dtype: str
 ) -> NDArray[np.floating]:
@@ -197,7 +202,8 @@ class DaskRunner:
     Attributes
     ----------
     bytes_sent, bytes_received : int
-        Of guesses to the workers and results from them (rows and features excepted).
+        Of guesses and open rows to the workers, and of results from them (rows and features
+        of the data excepted).
     """
 
     def __init__(
@@ -263,12 +269,62 @@ class DaskRunner:
 
         Which ones follows from their number alone, so that sums are always added in one order.
         """
+        return list(self._results(self._together(work, JOINED)))
+
+    def _together(self, work: Any, most: int) -> list[Any]:
+        """Tasks that put neighbours together until there are at most so many."""
         shared = self._shared(work)
         tasks, join = self._tasks(shared, False), self._dask.delayed(_join)
-        while len(tasks) > JOINED:
+        while len(tasks) > most:
             groups = [tasks[k : k + JOINED] for k in range(0, len(tasks), JOINED)]
             tasks = [join(shared, *group) for group in groups]
-        return list(self._results(tasks))
+        return tasks
+
+    def joined(self, work: Work) -> Any:
+        """The results of all partitions together: on a cluster they stay there."""
+        (task,) = self._together(work, 1)
+        if self.client is None:
+            (result,) = self._results([task])
+            return result
+        return self._compute([task])[0]
+
+    def small(
+        self, work: Callable[..., Result], shared: Sequence[Any], items: Sequence[tuple[Any, ...]]
+    ) -> list[tuple[Result, Any]]:
+        """``work(*shared, *item)`` of each item, a task each; the result stays there as well.
+
+        Left to itself the scheduler puts all of them where the rows are, on one worker: each gets
+        a worker by turns, first to last and back again, since the longest come first.  Any other
+        may take it, as when that one is gone.
+        """
+        if self.client is None:
+            results = compute_all([self._dask.delayed(_alone)(work, *shared, *x) for x in items])
+            return [(result, result) for result in results]
+        places = worker_places(self.client)
+        common = [self._held(one) for one in (work, *shared)]
+        futures = []
+        for k, item in enumerate(items):
+            self.bytes_sent += sum(size_of(part) for part in item if not _is_kept(part))
+            futures.append(
+                submitted(
+                    self.client,
+                    _alone,
+                    *common,
+                    *item,
+                    workers=turn(places, k),
+                    allow_other_workers=True,
+                    pure=False,
+                    priority=1,
+                )
+            )
+        return list(zip(self._awaited(list(futures)), futures, strict=True))
+
+    def _held(self, value: Any) -> Any:
+        """A value as one task, which any worker can have from the scheduler or from another."""
+        if _is_kept(value):
+            return value
+        self.bytes_sent += size_of(value) * n_workers(self.client)
+        return submitted(self.client, _same, value, pure=False, priority=1)
 
     def each(self, work: Callable[[Chunk], Result], use: Callable[[Chunk, Result], None]) -> None:
         nothing = np.zeros((0, 0))
@@ -286,10 +342,15 @@ class DaskRunner:
                     self.bytes_received += size_of(result)
                     yield result
             return
+        yield from self._awaited(self._compute(tasks))
+
+    def _compute(self, tasks: list[Any]) -> list[Any]:
         try:
-            futures = self.client.compute(tasks)
+            return list(self.client.compute(tasks))
         except Exception as error:
             raise cluster_error(error) from error
+
+    def _awaited(self, futures: list[Any]) -> Iterator[Any]:
         for k, future in enumerate(futures):
             result = awaited(self.client, future)
             futures[k] = None  # lets the worker forget it
@@ -299,3 +360,13 @@ class DaskRunner:
 
 def _call(make: Callable[[Any, int], Any], block: Any, start: int) -> Any:
     return make(block, start)
+
+
+def _alone(work: Callable[..., Any], *arguments: Any) -> Any:
+    with SingleThreadedBlas():
+        return work(*arguments)
+
+
+def _is_kept(value: Any) -> bool:
+    """Is it on the cluster already?"""
+    return hasattr(value, "key") and hasattr(value, "client")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from ...types import FloatArray
 from ..features import FeatureMap, features_of
 from ..rows.sources import RowSource
 from ..rows.spilled import no_room
-from .sweep import Chunk
+from .sweep import Chunk, Work
 
 __all__ = ["STORES", "LocalRunner", "scratch_array"]
 
@@ -111,3 +111,15 @@ class LocalRunner:
             chunks = self.workers.map(self.chunk, some)
             for chunk, result in zip(chunks, self.workers.map(work, chunks), strict=True):
                 use(chunk, result)
+
+    def joined(self, work: Work) -> Any:
+        """The results of all chunks together."""
+        results = self.map(work)
+        return results[0] if len(results) == 1 else work.join(results)
+
+    def small(
+        self, work: Callable[..., Result], shared: Sequence[Any], items: Sequence[tuple[Any, ...]]
+    ) -> list[tuple[Result, Any]]:
+        """``work(*shared, *item)`` of each item, on the threads."""
+        results = self.workers.map(lambda item: work(*shared, *item), items)
+        return [(result, result) for result in results]

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from ...problem.loss_rules import LossRule
 from ...types import FloatArray, IntArray
 from ..rows.sampling import row_keys
 
-__all__ = ["Chunk", "Columns", "Gathered", "LeftOut", "Sums", "merge", "sweep"]
+__all__ = ["Chunk", "Columns", "Gathered", "LeftOut", "Sums", "Work", "merge", "sweep"]
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,14 @@ class Sums:
     rest: SideSums  # of the rows that are not collected
     near: FloatArray  # (P, 2), sum of w_i within the width by side, rows kept or not
     gathered: list[Gathered]
+
+
+class Work(Protocol):
+    """A function of a chunk that can put the results of neighbouring chunks together."""
+
+    def __call__(self, chunk: Chunk) -> Any: ...
+
+    def join(self, results: list[Any]) -> Any: ...
 
 
 LeftOut = Mapping[int, IntArray]
