@@ -1,7 +1,6 @@
 """Exact leave-one-out and k-fold cross-validation of kernel SVMs, with certificates."""
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
 
 from .exceptions import (
@@ -19,8 +18,6 @@ from .exceptions import (
     SlowFoldsWarning,
     UnsupportedError,
 )
-
-__version__ = _version("exactcv")
 
 __all__ = [
     "SVCCV",
@@ -108,6 +105,8 @@ if TYPE_CHECKING:
     from .storage.model_file import load_model, save_model
     from .storage.onnx_export import register_onnx
 
+    __version__: str
+
 # Imported when first asked for: scikit-learn takes most of a second, NumPy and SciPy half of that,
 # and Ctrl-C must find the command line at work by then.  Type checkers see the imports above, and
 # nothing else: a name that is not there is an error to them too.
@@ -156,6 +155,8 @@ _LAZY = {
 if not TYPE_CHECKING:
 
     def __getattr__(name):
+        if name == "__version__":  # what reads it takes longer than all the rest of this file
+            return import_module("importlib.metadata").version(__name__)
         if name in _LAZY:
             module = import_module(f".{_LAZY[name] or name}", __name__)
             return getattr(module, name) if _LAZY[name] else module

@@ -255,3 +255,9 @@ def test_numbers_beyond_reach(table: Path, scale: str) -> None:
     file = with_target(table, [f"{i}.5{scale}" for i in range(40)])
     with pytest.raises(exactcv.ExactCVError, match="'price' are too large or too small"):
         run("tune", file, "--target", "price", "--task", "regression", *QUICK)
+
+
+def test_rows_without_a_number_are_counted(table: Path) -> None:
+    file = with_target(table, ["" if i % 10 == 3 else f"{i}.5" for i in range(40)])
+    with pytest.raises(exactcv.ExactCVError, match=r"missing in 4 of 40 rows \(first: row 4\)"):
+        run("tune", file, "--target", "price", *QUICK)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,14 +68,3 @@ def test_called_by_a_user_it_is_the_line_itself() -> None:
         warnings.simplefilter("always")
         warnings.warn("here", stacklevel=user_level())
     assert caught[0].filename == __file__
-
-
-def test_ctrl_c_during_start_up_is_one_line(tmp_path: Path) -> None:
-    # NumPy is the first thing that takes long to import; here it is stopped.
-    (tmp_path / "numpy.py").write_text("raise KeyboardInterrupt")
-    code = (
-        f"import sys; sys.path.insert(0, {str(tmp_path)!r});"
-        "from exactcv.cli.start import main; sys.exit(main())"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "exactcv: interrupted\n")

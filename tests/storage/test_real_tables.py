@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import exactcv
-from exactcv.storage.notation import Notation, are_dates, fitting
+from exactcv.storage.notation import Notation, fitting, no_category
 from exactcv.storage.preparation import fit_preparation
 from exactcv.storage.readers import read_table
 from exactcv.storage.suspects import refuse_suspects
@@ -98,21 +98,36 @@ def test_a_first_line_of_decimal_commas_is_no_header(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    "cells", [["2024-01-31", "2024-02-01"], ["31.1.2024"], ["1/31/24 10:05 PM"], ["3 May 2021"]]
+    ("cells", "kind"),
+    [
+        (["2024-01-31", "2024-02-01"], "dates"),
+        (["31.1.2024"], "dates"),
+        (["1/31/24 10:05 PM"], "dates"),
+        (["3 May 2021"], "dates"),
+        (["Jan 05 2020", "December 24, 2021"], "dates"),
+        (["[1, 2]", "[]"], "lists"),
+        (['{"a": 1}'], "lists"),
+        (["12.5%", "3 %"], "numbers with a unit"),
+        (["$1,200.50", "-$3"], "numbers with a unit"),
+        (["12,50 \u20ac"], "numbers with a unit"),
+    ],
 )
-def test_dates_are_no_levels(cells: list[str]) -> None:
-    assert are_dates(cells)
+def test_what_names_no_category_is_no_level(cells: list[str], kind: str) -> None:
     table = table_of(when=[*cells, *cells], x=list("12345678")[: 2 * len(cells)])
     table.columns["y"] = [str(k % 2) for k in range(table.n_rows)]
-    with pytest.raises(exactcv.InputError, match=r"'when' holds dates.*--drop 'when'"):
+    with pytest.raises(exactcv.InputError, match=rf"'when' holds {kind}.*--drop 'when'"):
         fit_preparation(table, target="y")
     made, _ = fit_preparation(table, target="y", categorical=("when",))
     assert "when" in [column.name for column in made.columns]
 
 
-@pytest.mark.parametrize("cells", [["1.5"], ["1-2"], ["2024"], ["10:30"], ["a1.2.3"]])
-def test_what_is_no_date(cells: list[str]) -> None:
-    assert not are_dates(cells)
+@pytest.mark.parametrize(
+    "cells",
+    [["1.5"], ["1-2"], ["2024"], ["10:30"], ["a1.2.3"], ["(0, 1]"], ["%"], ["$"], ["Ward 3 2020"],
+     ["<5%", "12%"], []],
+)  # fmt: skip
+def test_what_may_be_a_category(cells: list[str]) -> None:
+    assert no_category("x", cells) is None
 
 
 def test_utf16_is_told_and_read(write: Write) -> None:

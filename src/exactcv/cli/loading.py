@@ -181,8 +181,8 @@ def _numbers(table: Table, target: str) -> FloatArray:
     missing = np.flatnonzero(~np.isfinite(values))
     if len(missing):
         raise InputError(
-            f"{table.source}: the target {target!r} is missing in row {missing[0] + 1}; leave out "
-            "the rows without one"
+            f"{table.source}: the target {target!r} is missing in {len(missing)} of "
+            f"{table.n_rows} rows (first: row {missing[0] + 1}); remove these rows"
         )
     if beyond_range(values):
         raise InputError(

@@ -15,10 +15,10 @@ from typing import Any, TextIO, get_args
 
 import click
 
-from .. import __version__
 from ..algorithms import methods
 from ..exceptions import ExactCVError
 from ..types import Output, Select, TaskName, Unseen
+from .start import ready
 
 __all__ = ["main"]
 
@@ -89,7 +89,7 @@ def _say(text: str) -> None:
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(__version__, message="exactcv %(version)s")
+@click.version_option(package_name="exactcv", message="exactcv %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> int:
     """Exact cross-validation of kernel SVMs, with certificates."""
@@ -354,6 +354,8 @@ def tune(
     from .settings import TuneSettings
     from .tune import tune as run
 
+    ready()
+
     settings = TuneSettings(**options)
     if open_it and out is None:
         raise click.UsageError("--open needs --out: the page is written there")
@@ -430,6 +432,7 @@ def predict(
     """
     from .predict import predict as run
 
+    ready()
     run(
         model,
         file,
@@ -453,6 +456,7 @@ def report(folder: Path, out: Path | None, open_it: bool) -> None:
     from .report import open_page
     from .report import report as run
 
+    ready()
     path = run(folder, out)
     click.echo(f"written: {path}")
     if open_it:
@@ -475,6 +479,7 @@ def demo(output: Output, method: str, out: Path | None, n_jobs: int, quiet: bool
     """Leave-one-out over the default grid on a bundled data set, and what refits would cost."""
     from .demo import demo as run
 
+    ready()
     run(method=method, output=output, n_jobs=n_jobs, progress=not quiet, out=out, say=_say)
 
 

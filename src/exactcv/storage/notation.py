@@ -1,5 +1,7 @@
 """How numbers are written in a file: decimal points or commas, and what separates thousands.
 
+Also what is written as text but names no category: dates, lists, numbers with a unit.
+
 A comma is never guessed to be a decimal one: "1,234" is 1.234 in one country and 1234 in the next.
 Columns that would be numbers in another notation are told apart from text, so that a message can
 name the options under which they are read.
@@ -15,17 +17,31 @@ from functools import cached_property
 
 from ..exceptions import InputError
 
-__all__ = ["FLAGS", "MISSING", "PLAIN", "Notation", "are_dates", "fitting", "in_some_notation"]
+__all__ = ["FLAGS", "MISSING", "PLAIN", "Notation", "fitting", "in_some_notation", "no_category"]
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "<na>"})
 FLAGS = {"true": 1.0, "false": 0.0}
 SPACES = " \u00a0\u2009\u202f"  # what stands for a space between thousands
 
 _TIME = r"([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?\s*([APap][Mm])?\s*(Z|[+-]\d{2}:?\d{2})?)?"
-_DATE = re.compile(
-    r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})"
-    rf"|\d{{1,2}}[- ][A-Za-z]{{3,9}}\.?[- ]\d{{2,4}}){_TIME}"
-)
+_MONTH = r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
+_NUMBER = rf"\d[\d.,'{SPACES}]*"
+_NO_CATEGORY = {
+    "dates": re.compile(
+        r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})"
+        r"|\d{1,2}[- ][A-Za-z]{3,9}\.?[- ]\d{2,4}"
+        rf"|{_MONTH}\.?[- ]\d{{1,2}},?[- ]\d{{4}}){_TIME}"
+    ),
+    "lists": re.compile(r"\[.*\]|\{.*\}", re.DOTALL),
+    "numbers with a unit": re.compile(
+        rf"[+-]?[$\u20ac\u00a3\u00a5]\s?[+-]?{_NUMBER}|[+-]?{_NUMBER}[%\u2030$\u20ac\u00a3\u00a5]"
+    ),
+}
+_INSTEAD = {
+    "dates": "put numbers in their place (days since a first one)",
+    "lists": "put a column of numbers for each entry in their place",
+    "numbers with a unit": "write the numbers without it",
+}
 
 
 @dataclass(frozen=True)
@@ -120,12 +136,22 @@ def in_some_notation(cell: str) -> bool:
     return any(not math.isnan(notation.number(cell)) for notation in _KNOWN)
 
 
-def are_dates(cells: Iterable[str]) -> bool:
-    """Is every cell a date, with or without a time of day?
+def no_category(name: str, cells: Iterable[str]) -> str | None:
+    """What a column of text holds, if every cell is a date or the like, and what to do.
 
     Examples
     --------
-    >>> are_dates(["2024-02-29", "2024-03-01 12:30"]), are_dates(["24.12.2023"]), are_dates(["1.5"])
-    (True, True, False)
+    >>> no_category("when", ["2024-02-29", "2024-03-01 12:30"])  # doctest: +ELLIPSIS
+    "holds dates, such as '2024-02-29'; --drop 'when', put numbers in their place ..."
+    >>> no_category("share", ["12.5%", "7 %"])  # doctest: +ELLIPSIS
+    "holds numbers with a unit, such as '12.5%'; --drop 'share', write the numbers without it, ..."
+    >>> no_category("size", ["large", "12.5%"])
     """
-    return all(_DATE.fullmatch(cell.strip()) is not None for cell in cells)
+    cells = list(cells)
+    for kind, pattern in _NO_CATEGORY.items():
+        if cells and all(pattern.fullmatch(cell.strip()) is not None for cell in cells):
+            return (
+                f"holds {kind}, such as {min(cells)[:40]!r}; --drop {name!r}, {_INSTEAD[kind]}, or "
+                f"use --categorical {name!r}"
+            )
+    return None

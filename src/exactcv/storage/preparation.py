@@ -25,7 +25,7 @@ from scipy import sparse
 
 from ..exceptions import InputError
 from ..types import FloatArray, Unseen
-from .notation import are_dates
+from .notation import no_category
 from .table import UNNAMED, Table, listed
 
 __all__ = ["Column", "Preparation", "fit_preparation"]
@@ -241,12 +241,9 @@ def _check_kinds(
             )
         if kind == "text" or name in categorical:
             levels = {cell for cell in table.texts(name) if cell is not None}
-            if name not in categorical and are_dates(levels):
-                raise InputError(
-                    f"{table.source}: column {name!r} holds dates, such as {min(levels)[:40]!r}; "
-                    f"--drop {name!r}, put numbers in their place (days since a first one), or use "
-                    f"--categorical {name!r}"
-                )
+            refused = None if name in categorical else no_category(name, levels)
+            if refused is not None:
+                raise InputError(f"{table.source}: column {name!r} {refused}")
             if len(levels) > most_levels:
                 raise InputError(
                     f"{table.source}: column {name!r} has {len(levels)} different texts, such as "

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputError
-from .notation import are_dates
+from .notation import no_category
 from .table import Table
 
 __all__ = ["refuse_suspects"]
@@ -56,7 +56,7 @@ def _reason(table: Table, name: str, classes: NDArray[np.intp]) -> str | None:
         return None
     cells = table.texts(name)
     levels = {cell for cell in cells if cell is not None}
-    if are_dates(levels):
+    if no_category(name, levels) is not None:  # which is refused in its own words
         return None
     if 2 * len(levels) > len(cells):
         return f"names the rows ({len(levels)} different texts in {len(cells)} rows)"

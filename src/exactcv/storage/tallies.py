@@ -17,7 +17,7 @@ import numpy as np
 
 from ..exceptions import InputError
 from ..types import FloatArray
-from .notation import are_dates
+from .notation import no_category
 from .preparation import Column
 from .table import Table
 
@@ -119,12 +119,9 @@ class ColumnTally:
         for cell, there, w in zip(cells, counted.tolist(), weight.tolist(), strict=True):
             if there:
                 totals[str(cell)] = totals.get(str(cell), 0.0) + w
-        if not self.as_text and are_dates(totals):
-            raise InputError(
-                f"{piece.source}: column {self.name!r} holds dates, such as {min(totals)[:40]!r}; "
-                f"--drop {self.name!r}, put numbers in their place (days since a first one), or "
-                f"use --categorical {self.name!r}"
-            )
+        refused = None if self.as_text else no_category(self.name, totals)
+        if refused is not None:
+            raise InputError(f"{piece.source}: column {self.name!r} {refused}")
         if len(totals) > self.most_levels:
             raise InputError(
                 f"{piece.source}: column {self.name!r} has more than {self.most_levels} different "
