@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -106,7 +105,7 @@ class Rows:
             sample_weight=used,
             weight=weight,
             folds=folds,
-            seed=_seed(model),
+            seed=seed_from(model.random_state),
             keep=keep,
             n=n,
             groups=groups,
@@ -157,12 +156,6 @@ def _stand_in(n: int) -> NDArray[np.float64]:
 def _local(source: RowSource, given: Any) -> Any:
     """Labels, weights or groups, which may be a column of the source or a Dask collection."""
     return source.column(given) if isinstance(given, str) else as_local(given)
-
-
-def _seed(model: SVCCV) -> int:
-    """A number to draw features with; an int as it is, so that they are ``cross_validate``'s."""
-    given = model.random_state
-    return int(given) if isinstance(given, numbers.Integral) else seed_from(given)
 
 
 def _check_scorer(source: RowSource, scorer: Scorer) -> None:
