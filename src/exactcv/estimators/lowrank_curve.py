@@ -12,7 +12,7 @@ from ..crossval.choice import best_point, smallest_within
 from ..crossval.components import enough_components
 from ..crossval.feature_pairs import FeatureClasses, FeatureResults, cross_validate_features
 from ..crossval.overviews import QUICK
-from ..crossval.scoring import LeftOut, Scorer, jackknife_se, shaped
+from ..crossval.scoring import LeftOut, jackknife_se, shaped
 from ..crossval.tuning import count_by_weight, error_and_se
 from ..judge.certificate import Certificate, warn_if_short
 from ..judge.ledger import HOW
@@ -53,7 +53,7 @@ class ApproxCurve:
     feature_map: FeatureMap
     score: FloatArray
     score_se: FloatArray
-    labels: NDArray[np.unsignedinteger]
+    labels: NDArray[Any]
     decision: FloatArray | None = None
 
     @property
@@ -61,15 +61,11 @@ class ApproxCurve:
         return self.feature_map.gamma
 
 
-def packed(labels: NDArray[Any], n_classes: int) -> NDArray[Any]:
-    """Class numbers, of two classes eight to a byte.
-
-    Examples
-    --------
-    >>> packed(np.array([[0, 1, 1]], dtype=np.uint8), 2), packed(np.array([[2]]), 3)
-    (array([[96]], dtype=uint8), array([[2]]))
-    """
-    return np.packbits(labels.astype(bool), axis=1) if n_classes == 2 else labels
+def packed(found: FeatureResults) -> NDArray[Any]:
+    """The left-out predictions (L, T), of two classes eight to a byte."""
+    if found.voted is not None:
+        return np.asarray(found.voted)
+    return np.stack([np.packbits(found.labels_at(l)) for l in range(len(found.wrong))])
 
 
 def unpacked(labels: NDArray[Any], n_classes: int, n_tests: int) -> NDArray[Any]:
@@ -77,11 +73,9 @@ def unpacked(labels: NDArray[Any], n_classes: int, n_tests: int) -> NDArray[Any]
     return np.unpackbits(labels, axis=1, count=n_tests) if n_classes == 2 else labels
 
 
-def curve(
-    model: SVCCV, rows: Rows, kernel: Kernel, scorer: Scorer, progress: bool | Progress
-) -> ApproxCurve:
+def curve(model: SVCCV, rows: Rows, kernel: Kernel, progress: bool | Progress) -> ApproxCurve:
     """Cross-validate all C with one gamma."""
-    grid, grown = make_grid(model.Cs, model.lambdas, rows.total), ""
+    grid, grown, scorer = make_grid(model.Cs, model.lambdas, rows.total), "", rows.scorer
     keeps = model.store_cv_results or not scorer.labels_only
 
     def run(m: int) -> _Run:
@@ -93,39 +87,58 @@ def curve(
         found = run(inputs.check_components(model.n_components))
     n_solutions = len(grid) * (len(rows.folds) + 1)
     warn_if_short(found.certificate, grid.Cs, n_solutions, stacklevel=user_level() + 1)
-    score, se = 1.0 - found.error, found.se
-    if scorer.call is not None:
-        score = np.array([_left_out(rows, found, l, model).score_with(
-            scorer, rows.shown, rows.score_arguments) for l in range(len(grid))])  # fmt: skip
-        se = np.full(len(grid), np.nan)
-    short, Cs = found.certificate.short, grid.Cs
-    _, best = best_point(-score[None], short[None], Cs, np.zeros(1))
-    if scorer.call is not None and model.select == "1se":
-        left_out = _left_out(rows, found, best, model)
-        tests = rows.shown, rows.score_arguments, rows.folds.pair_folds
-        se[best] = jackknife_se(left_out, scorer, *tests)
-    one_se = None
-    if model.select == "1se" or scorer.call is None:
-        one_se = smallest_within(1.0 - score, short, Cs, best, float(se[best]))
-    point = best if model.select == "min" or one_se is None else one_se
-    shown = _overview(model, rows, kernel, grid, found, point)
-    shown = replace(shown, best=(0, best), one_se=None if one_se is None else (0, one_se))
-    if scorer.call is not None:
-        shown = replace(shown, score=score[None], scoring=scorer.shown_name)
+    score, se = _score(model, rows, found)
+    best, one_se, point = _chosen(model, rows, found, grid, score, se)
+    shown = replace(
+        _overview(model, rows, kernel, grid, found, point),
+        best=(0, best),
+        one_se=None if one_se is None else (0, one_se),
+        score=None if scorer.call is None else score[None],
+        scoring=scorer.shown_name,
+        grown=grown,
+    )
     decision = found.decision
     if not model.store_cv_results and decision is not None and decision.size > QUICK:
         decision = None  # it was wanted for the score alone
     return ApproxCurve(
-        overview=replace(shown, grown=grown),
+        overview=shown,
         certificate=found.certificate,
         weights=found.all.weights[:, point].copy(),
         intercept=found.all.intercept[:, point].copy(),
         feature_map=found.feature_map,
         score=score,
         score_se=se,
-        labels=packed(found.all.labels, len(rows.classes)),
+        labels=packed(found.all),
         decision=decision,
     )
+
+
+def _score(model: SVCCV, rows: Rows, found: _Run) -> tuple[FloatArray, FloatArray]:
+    """What is to be maximised, along the grid, and its standard error as far as it is known."""
+    if rows.scorer.call is None:
+        return 1.0 - found.error, found.se
+    tests = rows.shown, rows.score_arguments
+    left_out = (_left_out(rows, found, l, model) for l in range(len(found.error)))
+    score = np.array([one.score_with(rows.scorer, *tests) for one in left_out])
+    return score, np.full(len(score), np.nan)
+
+
+def _chosen(
+    model: SVCCV, rows: Rows, found: _Run, grid: Grid, score: FloatArray, se: FloatArray
+) -> tuple[int, int | None, int]:
+    """The best point, that of the 1-SE rule if its standard error is known, and the one taken.
+
+    Where the 1-SE rule is asked for, the standard error at the best point is worked out.
+    """
+    short, by_accuracy = found.certificate.short, rows.scorer.call is None
+    _, best = best_point(-score[None], short[None], grid.Cs, np.zeros(1))
+    if not by_accuracy and model.select == "1se":
+        tests = rows.shown, rows.score_arguments, rows.folds.pair_folds
+        se[best] = jackknife_se(_left_out(rows, found, best, model), rows.scorer, *tests)
+    if model.select == "min" and not by_accuracy:
+        return best, None, best
+    one_se = smallest_within(1.0 - score, short, grid.Cs, best, float(se[best]))
+    return best, one_se, best if model.select == "min" else one_se
 
 
 def left_out_values(
@@ -214,9 +227,8 @@ def _run(
 def _left_out(rows: Rows, found: _Run, l: int, model: SVCCV) -> LeftOut:
     """The left-out results of one grid point, as scorers see them."""
     decision = None if found.decision is None else found.decision[l]
-    labels = found.all.labels[l].astype(np.intp)
-    shape = model.decision_function_shape
-    return LeftOut(rows.classes, rows.truth, labels, decision, rows.test_weight, shape)
+    values = found.all.labels_at(l), decision, rows.test_weight
+    return LeftOut(rows.classes, rows.truth, *values, model.decision_function_shape)
 
 
 def _overview(
@@ -238,7 +250,7 @@ def _overview(
         best=(0, point),
         one_se=None,
         chosen=(0, point),
-        left_out=_left_out_rows(rows, found.all.labels[point], found.decision, point),
+        left_out=_left_out_rows(rows, found.all, point),
         classes=rows.classes,
         n_rows=rows.n,
         n_folds=len(rows.folds),
@@ -258,14 +270,12 @@ def _overview(
     )
 
 
-def _left_out_rows(
-    rows: Rows, labels: NDArray[Any], decision: FloatArray | None, point: int
-) -> LeftOutRows:
+def _left_out_rows(rows: Rows, found: FeatureResults, point: int) -> LeftOutRows:
     """A left-out value of zero votes against the row's own class."""
-    values = None if decision is None else shaped(decision[point], len(rows.classes), "ovr")
+    values = None if found.decision is None else found.decision[point]
     return LeftOutRows(
         row=rows.tested,
         truth=rows.truth,
-        predicted=labels.astype(np.intp),
-        decision=values,
+        predicted=found.labels_at(point),
+        decision=None if values is None else shaped(values, len(rows.classes), "ovr"),
     )

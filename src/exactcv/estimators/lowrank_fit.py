@@ -82,7 +82,7 @@ def fit_approximately(
         try:
             for number, kernel in enumerate(kernels):
                 known = None if keep.store is None else keep.store.load(number)
-                curves.append(known or curve(model, rows, kernel, scorer, progress))
+                curves.append(known or curve(model, rows, kernel, progress))
                 if known is None and keep.store is not None:
                     keep.store.save(number, curves[-1])
         except KeyboardInterrupt as stop:
@@ -90,7 +90,7 @@ def fit_approximately(
                 raise Interrupted("interrupted before the first gamma was done") from stop
             stopped = f"{len(curves)} of {len(kernels)} gammas done"
             wants_values, progress = model.probability, False
-        attributes, values = _best(model, rows, scorer, curves, wants_values, progress)
+        attributes, values = _best(model, rows, curves, wants_values, progress)
     attributes |= _names(X, rows.source)
     shown = attributes["_shown"]
     attributes["_shown"] = replace(shown, timings={"total": perf_counter() - start})
@@ -115,13 +115,12 @@ def _check(model: SVCCV) -> None:
 def _best(
     model: SVCCV,
     rows: Rows,
-    scorer: Scorer,
     curves: list[ApproxCurve],
     wants_values: bool,
     progress: bool | Progress,
 ) -> tuple[dict[str, Any], FloatArray | None]:
     """The attributes of the model at the best point, and its left-out values."""
-    parts = [one.overview for one in curves]
+    parts, scorer = [one.overview for one in curves], rows.scorer
     score = np.array([one.score for one in curves])
     if np.isnan(score).all():
         raise InputError(f"scoring={model.scoring!r} is NaN at every grid point")
@@ -146,7 +145,7 @@ def _best(
         values = left_out_values(model, rows, chosen, progress)
         attributes |= _sigmoids(model, rows, values)
         shown = replace(shown, left_out=_with_values(rows, shown, values, attributes))
-    correction = _correction(model, rows, scorer, curves, shown)
+    correction = _correction(model, rows, curves, shown)
     if correction is not None:
         attributes["_correction"] = correction
     if isinstance(correction, Corrected):
@@ -175,13 +174,13 @@ def _with_values(
 
 
 def _correction(
-    model: SVCCV, rows: Rows, scorer: Scorer, curves: list[ApproxCurve], shown: Overview
+    model: SVCCV, rows: Rows, curves: list[ApproxCurve], shown: Overview
 ) -> Corrected | partial[Corrected] | None:
     """The score after tuning, or how to work it out if a scorer takes its time.
 
     None of so many tests that the bootstrap would take long.
     """
-    k, n_tests = len(rows.classes), len(rows.truth)
+    k, n_tests, scorer = len(rows.classes), len(rows.truth), rows.scorer
     size = shown.error.size * n_tests * (1 if scorer.labels_only else SORTING)
     known = scorer.labels_only or all(one.decision is not None for one in curves)
     if size > QUICK or not known:

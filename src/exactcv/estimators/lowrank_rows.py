@@ -47,6 +47,7 @@ class Rows:
     keep : (rows,)
         Their places among all ``n``.
     groups : (rows,) or None
+    scorer : Scorer
     score_arguments : dict
         What the scorer gets besides, one entry a test.
     """
@@ -61,6 +62,7 @@ class Rows:
     keep: IntArray
     n: int
     groups: NDArray[Any] | None
+    scorer: Scorer
     score_arguments: dict[str, Any]
 
     @classmethod
@@ -109,6 +111,7 @@ class Rows:
             keep=keep,
             n=n,
             groups=groups,
+            scorer=scorer,
             score_arguments={name: value[tested] for name, value in score_with.items()},
         )
 
@@ -141,10 +144,10 @@ class Rows:
         weight = self.sample_weight[np.unique(self.folds.pair_rows)]
         return None if (weight == weight[0]).all() else effective_count(weight)
 
-    @property
+    @cached_property
     def shown(self) -> Any:
-        """The rows of the tests, as scorers see them."""
-        if isinstance(self.source, ArrayRows):
+        """The rows of the tests, as the scorer sees them, if it may look at them."""
+        if self.scorer.needs_rows and isinstance(self.source, ArrayRows):
             return self.source.X[self.folds.pair_rows]
         return _stand_in(len(self.folds.pair_rows))
 
