@@ -135,7 +135,7 @@ def test_svmlight_files_stay_sparse(tmp_path: Path) -> None:
     ("options", "status", "said"),
     [
         (["--approx", "rff", "--kernel", "poly"], 2, "only rbf and laplacian have random features"),
-        (["--approx", "rff", "--scoring", "roc_auc"], 2, "does not go with --scoring roc_auc"),
+        (["--approx", "rff", "--scoring", "leave_pair_out_auc"], 2, "leaves out every pair"),
         (["--approx", "rff", "--method", "refit"], 2, "does not go with --method refit"),
         (["--approx", "rff", "--components", "0"], 2, "--components"),
         (["--approx", "none", "--components", "5"], 2, "not for none"),
@@ -144,7 +144,7 @@ def test_svmlight_files_stay_sparse(tmp_path: Path) -> None:
         (["--approx", "rff", "--seed", "-1"], 2, "--seed"),
         (["--approx", "nystroem", "--components", "37"], 1, "more than the 36 rows"),
         (["--approx", "none", "--memory-limit", SMALL], 1, "rows or raise --memory-limit, or let"),
-        (["--memory-limit", SMALL, "--scoring", "f1_macro"], 1, "but does not go with --scoring"),
+        (["--memory-limit", SMALL, "--method", "refit"], 1, "but does not go with --method"),
         (["--memory-limit", SMALL, "--components", "40"], 1, "more than the 36 rows"),
     ],
 )
@@ -162,12 +162,46 @@ def test_what_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_three_classes_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = write_csv(tmp_path / "three.csv", columns_of(36, 3))
-    assert run("tune", table, "--target", "y", *QUICK, "--approx", "rff") == 1
-    assert "separates two classes, the target has 3" in capsys.readouterr().err
-    assert run("tune", table, "--target", "y", *QUICK, "--memory-limit", SMALL) == 1
-    assert "would fit but does not go with 3 classes" in capsys.readouterr().err
+@pytest.mark.parametrize("how", [("--approx", "rff"), ("--memory-limit", SMALL)])
+def test_three_classes_and_a_scorer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: tuple[str, ...]
+) -> None:
+    """Asked for, or since the matrix does not fit; whole, or cut short after the first gamma."""
+    table, out = write_csv(tmp_path / "three.csv", columns_of(36, 3)), tmp_path / "out"
+    again, new = tmp_path / "again", tmp_path / "p.csv"
+    more = ("--components", "9", "--probability", "--scoring", "f1_macro", "--cv", "3")
+    command = ("tune", table, "--target", "y", *QUICK, *how, *more)
+    assert run(*command, "--out", out) == 0
+    saved = exactcv.load_model(out)
+    model = saved.estimator
+    assert (
+        model.weights_.shape == (3, 9) and model.predict_proba(saved.prepare(table)).shape[1] == 3
+    )
+    result = json.loads((out / "run.json").read_text())["result"]
+    assert result["exact"] and result["classes"] == ["class 0", "class 1", "class 2"]
+    assert f"{model.approx}, 9 components" == result["approximate_kernel"]
+    left_out = read(out / "predictions.csv")
+    wrong = sum(row["wrong"] == "1" for row in left_out)
+    assert len(left_out) == 36 and wrong == result["n_errors"]
+    assert "decision for class 2" in left_out[0]
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "9 components" in page and "f1_macro" in page
+    assert run("predict", out, table, "--out", new) == 0
+    expected = model.predict(saved.prepare(table)).tolist()
+    assert [row["predicted"] for row in read(new)] == expected
+
+    save = CurveFiles.save
+
+    def cut(self: CurveFiles, number: int, curve: Any) -> None:
+        save(self, number, curve)
+        raise Cut
+
+    monkeypatch.setattr(CurveFiles, "save", cut)
+    with pytest.raises(Cut):
+        run(*command, "--out", again)
+    monkeypatch.setattr(CurveFiles, "save", save)
+    assert run(*command, "--out", again) == 0
+    assert results(again) == results(out)
 
 
 # ---- chosen --------------------------------------------------------------------------------------

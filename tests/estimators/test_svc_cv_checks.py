@@ -17,7 +17,7 @@ from exactcv import SVCCV
     [
         SVCCV(),
         SVCCV(cv=3, Cs=[0.1, 1.0], gamma=["scale", 0.1], select="1se", class_weight="balanced"),
-        # Two classes; with random features, since weights cannot choose Nystroem's landmarks.
+        # With random features, since weights cannot choose Nystroem's landmarks.
         SVCCV(approx="rff", n_components=8, gamma=0.1, cv=3, Cs=[0.1, 1.0], random_state=0),
     ]
 )

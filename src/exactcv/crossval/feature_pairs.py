@@ -8,7 +8,7 @@ be millions of rows, so votes are counted as they come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from threading import Lock
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..judge.certificate import Certificate
-from ..lowrank.entries import Entries
+from ..lowrank.entries import Entries, SeenFolds
 from ..lowrank.features import FeatureMap
 from ..lowrank.left_out import Predict
 from ..lowrank.passes.local import scratch_array
@@ -95,8 +95,10 @@ class FeatureResults:
 
     Attributes
     ----------
-    labels : (L, T)
-        Left-out predictions, as class numbers.
+    truth : (T,)
+        The class of each test.
+    voted : (L, T) or None
+        The classes with most votes; None of two classes, where ``wrong`` tells them.
     wrong : (L, T) bool
     decision : (L, T, P) or None
         Positive for the second class of the pair; None unless wanted.
@@ -106,7 +108,8 @@ class FeatureResults:
         As in ``one_vs_one.PairResults``.
     """
 
-    labels: NDArray[np.unsignedinteger]
+    truth: IntArray
+    voted: NDArray[np.unsignedinteger] | None
     wrong: BoolArray
     decision: FloatArray | None
     weights: FloatArray
@@ -115,6 +118,10 @@ class FeatureResults:
     certificate: Certificate
     at_bound: FloatArray
     stats: dict[str, int]
+
+    def labels_at(self, l: int) -> IntArray:
+        """(T,): left-out predictions at one grid point, as class numbers."""
+        return self.truth ^ self.wrong[l] if self.voted is None else self.voted[l].astype(np.intp)
 
 
 def cross_validate_features(task: FeatureClasses, workers: Workers) -> FeatureResults:
@@ -139,9 +146,10 @@ def cross_validate_features(task: FeatureClasses, workers: Workers) -> FeatureRe
         done = [solve(pair, workers) for pair in order]
     done = [one for _, one in sorted(zip(order, done, strict=True), key=lambda both: both[0])]
     sizes = [float(one.ran.task.problem.n) for one in done]
-    labels, wrong = ballot.count()
+    voted, wrong = ballot.count()
     return FeatureResults(
-        labels=labels,
+        truth=ballot.truth,
+        voted=voted,
         wrong=wrong,
         decision=ballot.decision,
         weights=np.stack([one.ran.ledger.weights for one in done]),
@@ -156,9 +164,10 @@ def cross_validate_features(task: FeatureClasses, workers: Workers) -> FeatureRe
 def _two_classes(task: FeatureClasses, workers: Workers) -> FeatureResults:
     """One problem on all rows, which needs nothing shared."""
     ran = run(task.task, "exact", workers)
-    entries, truth = ran.ledger, task.codes[task.folds.pair_rows]
+    entries = ran.ledger
     return FeatureResults(
-        labels=(truth ^ entries.wrong).astype(np.uint8),
+        truth=task.codes[task.folds.pair_rows],
+        voted=None,
         wrong=entries.wrong,
         decision=None if entries.decision is None else entries.decision[..., None],
         weights=entries.weights[None],
@@ -193,17 +202,19 @@ class _Ballot:
 
     def __init__(self, task: FeatureClasses, tests: IntArray):
         self._tests, self._lock = tests, Lock()
-        self._truth = task.codes[task.folds.pair_rows]
+        self.truth = task.codes[task.folds.pair_rows]
         k, options = task.n_classes, task.task.options
         shape, self._dtype = (len(task.grid), len(tests)), np.min_scalar_type(k)
         n_pairs = len(task.pairs) if task.task.want_decision else 0
-        size = shape[0] * shape[1] * (k * self._dtype.itemsize + 8 * n_pairs)
-        on_disk = size > task.task.budget // 4
-        self._votes = scratch_array((*shape, k), self._dtype, on_disk, options.folder)
+        size = shape[0] * shape[1] * ((k + 1) * self._dtype.itemsize + 1 + 8 * n_pairs)
+        where = size > task.task.budget // 4, options.folder  # in a file, if they are too many
+        self._votes = scratch_array((*shape, k), self._dtype, *where)
+        self._voted = scratch_array(shape, self._dtype, *where)
+        self._wrong = scratch_array(shape, bool, *where)
         self._number = {pair: p for p, pair in enumerate(task.pairs)}
         self.decision: FloatArray | None = None
         if n_pairs:
-            self.decision = scratch_array((*shape, n_pairs), float, on_disk, options.folder)
+            self.decision = scratch_array((*shape, n_pairs), float, *where)
 
     def cast(
         self, pair: tuple[int, int], at: IntArray, for_second: BoolArray, values: FloatArray | None
@@ -218,11 +229,11 @@ class _Ballot:
 
     def count(self) -> tuple[NDArray[np.unsignedinteger], BoolArray]:
         """The classes with most votes, the first of those that draw, and whether they are wrong."""
-        labels = np.empty(self._votes.shape[:2], dtype=self._dtype)
-        for start in range(0, labels.shape[1], BLOCK):
+        for start in range(0, len(self.truth), BLOCK):
             part = slice(start, start + BLOCK)
-            labels[:, part] = self._votes[:, part].argmax(axis=-1)
-        return labels, labels != self._truth
+            self._voted[:, part] = self._votes[:, part].argmax(axis=-1)
+            self._wrong[:, part] = self._voted[:, part] != self.truth[part]
+        return self._voted, self._wrong
 
 
 # --- one pair -------------------------------------------------------------------------------------
@@ -276,9 +287,11 @@ class _Pair:
             budget=budget,
         )
 
-    def _guests_of(self, workers: Workers) -> Callable[[Mapping[int, FloatArray]], None]:
-        """Evaluates folds on rows of other classes, as they are solved."""
+    def _guests_of(self, workers: Workers) -> SeenFolds | None:
+        """Evaluates folds on rows of other classes, as they are solved; single rows have none."""
         guest_at = self.part.guest_at
+        if not guest_at:
+            return None
         return lambda theta: self._predict(theta, {f: guest_at[f] for f in theta}, workers)
 
     def _predict(

@@ -12,7 +12,7 @@ from ..crossval.choice import best_point, smallest_within
 from ..crossval.components import enough_components
 from ..crossval.feature_pairs import FeatureClasses, FeatureResults, cross_validate_features
 from ..crossval.overviews import QUICK
-from ..crossval.scoring import LeftOut, Scorer, jackknife_se, shaped
+from ..crossval.scoring import LeftOut, jackknife_se, shaped
 from ..crossval.tuning import count_by_weight, error_and_se
 from ..judge.certificate import Certificate, warn_if_short
 from ..judge.ledger import HOW
@@ -61,7 +61,7 @@ class ApproxCurve:
     feature_map: FeatureMap
     score: FloatArray
     score_se: FloatArray
-    labels: NDArray[np.unsignedinteger]
+    labels: NDArray[Any]
     decision: FloatArray | None = None
 
     @property
@@ -69,15 +69,11 @@ class ApproxCurve:
         return self.feature_map.gamma
 
 
-def packed(labels: NDArray[Any], n_classes: int) -> NDArray[Any]:
-    """Class numbers, of two classes eight to a byte.
-
-    Examples
-    --------
-    >>> packed(np.array([[0, 1, 1]], dtype=np.uint8), 2), packed(np.array([[2]]), 3)
-    (array([[96]], dtype=uint8), array([[2]]))
-    """
-    return np.packbits(labels.astype(bool), axis=1) if n_classes == 2 else labels
+def packed(found: FeatureResults) -> NDArray[Any]:
+    """The left-out predictions (L, T), of two classes eight to a byte."""
+    if found.voted is not None:
+        return np.asarray(found.voted)
+    return np.stack([np.packbits(found.labels_at(l)) for l in range(len(found.wrong))])
 
 
 def unpacked(labels: NDArray[Any], n_classes: int, n_tests: int) -> NDArray[Any]:
@@ -89,13 +85,13 @@ def curve(
     model: SVCCV,
     rows: Rows,
     kernel: Kernel,
-    scorer: Scorer,
     progress: bool | Progress,
     part: Grid | None = None,
     n_components: int | None = None,
 ) -> ApproxCurve:
     """Cross-validate all C with one gamma; ``part`` is the default grid, or what it gains."""
     grid, grown = part or make_grid(model.Cs, model.lambdas, rows.total), ""
+    scorer = rows.scorer
     keeps = model.store_cv_results or not scorer.labels_only
     m = model.n_components if n_components is None else n_components
 
@@ -108,30 +104,35 @@ def curve(
         found = run(inputs.check_components(m))
     n_solutions = len(grid) * (len(rows.folds) + 1)
     warn_if_short(found.certificate, grid.Cs, n_solutions, stacklevel=user_level() + 1)
-    score, se = _scores(model, rows, scorer, found)
-    places = _places(model, scorer, score, se, found.certificate, grid.Cs)
+    score, se = _scores(model, rows, found)
+    places = _places(model, rows, score, se, found.certificate, grid.Cs)
     point = places["chosen"][1]
-    shown = replace(_overview(model, rows, kernel, grid, found, point), **places)
-    if scorer.call is not None:
-        shown = replace(shown, score=score[None], scoring=scorer.shown_name)
+    shown = replace(
+        _overview(model, rows, kernel, grid, found, point),
+        **places,
+        score=None if scorer.call is None else score[None],
+        scoring=scorer.shown_name,
+        grown=grown,
+    )
     decision = found.decision
     if not model.store_cv_results and decision is not None and decision.size > QUICK:
         decision = None  # it was wanted for the score alone
     return ApproxCurve(
-        overview=replace(shown, grown=grown),
+        overview=shown,
         certificate=found.certificate,
         weights=found.all.weights[:, point].copy(),
         intercept=found.all.intercept[:, point].copy(),
         feature_map=found.feature_map,
         score=score,
         score_se=se,
-        labels=packed(found.all.labels, len(rows.classes)),
+        labels=packed(found.all),
         decision=decision,
     )
 
 
-def _scores(model: SVCCV, rows: Rows, scorer: Scorer, found: _Run) -> tuple[FloatArray, FloatArray]:
+def _scores(model: SVCCV, rows: Rows, found: _Run) -> tuple[FloatArray, FloatArray]:
     """Along the grid; the standard error of a scorer only at its best point, if it is needed."""
+    scorer = rows.scorer
     if scorer.call is None:
         return 1.0 - found.error, found.se
     given = rows.shown, rows.score_arguments
@@ -150,7 +151,7 @@ def _best(score: FloatArray, certificate: Certificate, Cs: FloatArray) -> int:
 
 def _places(
     model: SVCCV,
-    scorer: Scorer,
+    rows: Rows,
     score: FloatArray,
     se: FloatArray,
     certificate: Certificate,
@@ -158,7 +159,7 @@ def _places(
 ) -> dict[str, Any]:
     """The best point of a curve, that of the 1-SE rule where it is known, and the one taken."""
     best, one_se = _best(score, certificate, Cs), None
-    if model.select == "1se" or scorer.call is None:
+    if model.select == "1se" or rows.scorer.call is None:
         one_se = smallest_within(1.0 - score, certificate.short, Cs, best, float(se[best]))
     point = best if model.select == "min" or one_se is None else one_se
     return {
@@ -168,7 +169,7 @@ def _places(
     }
 
 
-def joined(model: SVCCV, scorer: Scorer, low: ApproxCurve, high: ApproxCurve) -> ApproxCurve:
+def joined(model: SVCCV, rows: Rows, low: ApproxCurve, high: ApproxCurve) -> ApproxCurve:
     """The curve of two parts of the grid of C, with the same gamma and the same features.
 
     The model at its best point is there; that of the 1-SE rule may be another than both parts
@@ -183,10 +184,10 @@ def joined(model: SVCCV, scorer: Scorer, low: ApproxCurve, high: ApproxCurve) ->
     score, se = (
         np.concatenate(both) for both in zip(*((p.score, p.score_se) for p in parts), strict=True)
     )
-    if scorer.call is not None:
+    if rows.scorer.call is not None:
         stacked["score"] = score[None]
     certificate = Certificate.joined([one.certificate for one in parts])
-    places = _places(model, scorer, score, se, certificate, stacked["Cs"])
+    places = _places(model, rows, score, se, certificate, stacked["Cs"])
     taken = low if places["chosen"][1] < len(low.overview.Cs) else high
     counts = low.overview.settled, high.overview.settled
     shown = replace(
@@ -314,9 +315,8 @@ def _run(
 def _left_out(rows: Rows, found: _Run, l: int, model: SVCCV) -> LeftOut:
     """The left-out results of one grid point, as scorers see them."""
     decision = None if found.decision is None else found.decision[l]
-    labels = found.all.labels[l].astype(np.intp)
-    shape = model.decision_function_shape
-    return LeftOut(rows.classes, rows.truth, labels, decision, rows.test_weight, shape)
+    values = found.all.labels_at(l), decision, rows.test_weight
+    return LeftOut(rows.classes, rows.truth, *values, model.decision_function_shape)
 
 
 def _overview(
@@ -338,7 +338,7 @@ def _overview(
         best=(0, point),
         one_se=None,
         chosen=(0, point),
-        left_out=_left_out_rows(rows, found.all.labels[point], found.decision, point),
+        left_out=_left_out_rows(rows, found.all, point),
         classes=rows.classes,
         n_rows=rows.n,
         n_folds=len(rows.folds),
@@ -358,14 +358,12 @@ def _overview(
     )
 
 
-def _left_out_rows(
-    rows: Rows, labels: NDArray[Any], decision: FloatArray | None, point: int
-) -> LeftOutRows:
+def _left_out_rows(rows: Rows, found: FeatureResults, point: int) -> LeftOutRows:
     """A left-out value of zero votes against the row's own class."""
-    values = None if decision is None else shaped(decision[point], len(rows.classes), "ovr")
+    values = None if found.decision is None else found.decision[point]
     return LeftOutRows(
         row=rows.tested,
         truth=rows.truth,
-        predicted=labels.astype(np.intp),
-        decision=values,
+        predicted=found.labels_at(point),
+        decision=None if values is None else shaped(values, len(rows.classes), "ovr"),
     )

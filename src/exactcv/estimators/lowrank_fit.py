@@ -76,7 +76,7 @@ def fit_approximately(
     kernels = model._kernels()
     rows = Rows.of(model, X, y, sample_weight, groups, scorer)
     wants_values, verbose = model.probability or keep.values, bool(model.verbose)
-    search, stopped = Search(model, rows, kernels, scorer, keep.store), None
+    search, stopped = Search(model, rows, kernels, keep.store), None
     with SingleThreadedBlas():
         try:
             search.run(verbose)
@@ -116,7 +116,7 @@ def _best(
     progress: bool | Progress,
 ) -> tuple[dict[str, Any], FloatArray | None]:
     """The attributes of the model at the best point, and its left-out values."""
-    (g, _), curves, scorer, score = search.best(), search.curves, search.scorer, search.score
+    (g, _), curves, scorer, score = search.best(), search.curves, rows.scorer, search.score
     chosen = curves[g] = search.chosen(g)
     shown, several = beside([one.overview for one in curves], g), len(rows.classes) > 2
     words = [text for text in (shown.grown, search.grown_text()) if text]
@@ -138,7 +138,7 @@ def _best(
         values = left_out_values(model, rows, chosen, progress)
         attributes |= _sigmoids(model, rows, values)
         shown = replace(shown, left_out=_with_values(rows, shown, values, attributes))
-    correction = _correction(model, rows, scorer, curves, shown)
+    correction = _correction(model, rows, curves, shown)
     if correction is not None:
         attributes["_correction"] = correction
     if isinstance(correction, Corrected):
@@ -167,13 +167,13 @@ def _with_values(
 
 
 def _correction(
-    model: SVCCV, rows: Rows, scorer: Scorer, curves: list[ApproxCurve], shown: Overview
+    model: SVCCV, rows: Rows, curves: list[ApproxCurve], shown: Overview
 ) -> Corrected | partial[Corrected] | None:
     """The score after tuning, or how to work it out if a scorer takes its time.
 
     None of so many tests that the bootstrap would take long.
     """
-    k, n_tests = len(rows.classes), len(rows.truth)
+    k, n_tests, scorer = len(rows.classes), len(rows.truth), rows.scorer
     size = shown.error.size * n_tests * (1 if scorer.labels_only else SORTING)
     known = scorer.labels_only or all(one.decision is not None for one in curves)
     if size > QUICK or not known:

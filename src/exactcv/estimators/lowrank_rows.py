@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -49,6 +48,7 @@ class Rows:
     keep : (rows,)
         Their places among all ``n``.
     groups : (rows,) or None
+    scorer : Scorer
     score_arguments : dict
         What the scorer gets besides, one entry a test.
     """
@@ -63,6 +63,7 @@ class Rows:
     keep: IntArray
     n: int
     groups: NDArray[Any] | None
+    scorer: Scorer
     score_arguments: dict[str, Any]
 
     @classmethod
@@ -107,10 +108,11 @@ class Rows:
             sample_weight=used,
             weight=weight,
             folds=folds,
-            seed=_seed(model),
+            seed=seed_from(model.random_state),
             keep=keep,
             n=n,
             groups=groups,
+            scorer=scorer,
             score_arguments={name: value[tested] for name, value in score_with.items()},
         )
 
@@ -148,10 +150,10 @@ class Rows:
         weight = self.sample_weight[np.unique(self.folds.pair_rows)]
         return None if (weight == weight[0]).all() else effective_count(weight)
 
-    @property
+    @cached_property
     def shown(self) -> Any:
-        """The rows of the tests, as scorers see them."""
-        if isinstance(self.source, ArrayRows):
+        """The rows of the tests, as the scorer sees them, if it may look at them."""
+        if self.scorer.needs_rows and isinstance(self.source, ArrayRows):
             return self.source.X[self.folds.pair_rows]
         return _stand_in(len(self.folds.pair_rows))
 
@@ -163,12 +165,6 @@ def _stand_in(n: int) -> NDArray[np.float64]:
 def _local(source: RowSource, given: Any) -> Any:
     """Labels, weights or groups, which may be a column of the source or a Dask collection."""
     return source.column(given) if isinstance(given, str) else as_local(given)
-
-
-def _seed(model: SVCCV) -> int:
-    """A number to draw features with; an int as it is, so that they are ``cross_validate``'s."""
-    given = model.random_state
-    return int(given) if isinstance(given, numbers.Integral) else seed_from(given)
 
 
 def _check_scorer(source: RowSource, scorer: Scorer) -> None:

@@ -14,7 +14,6 @@ import numpy as np
 
 from ..crossval.choice import best_point
 from ..crossval.growth import edge, growth_text
-from ..crossval.scoring import Scorer
 from ..crossval.tuning import Store
 from ..exceptions import InputError
 from ..problem.gamma import GAMMA_STEP
@@ -43,10 +42,9 @@ class Search:
         model: SVCCV,
         rows: Rows,
         kernels: list[Kernel],
-        scorer: Scorer,
         store: Store | None,
     ):
-        self.model, self.rows, self.scorer, self.store = model, rows, scorer, store
+        self.model, self.rows, self.store = model, rows, store
         self.kernels = kernels
         self.curves: list[ApproxCurve] = []
         given = not (model.Cs is None and model.lambdas is None)
@@ -111,7 +109,7 @@ class Search:
         self._number += 1
         found: ApproxCurve | None = None if store is None else store.load(number)
         if found is None:
-            found = curve(self.model, self.rows, kernel, self.scorer, progress, part, m)
+            found = curve(self.model, self.rows, kernel, progress, part, m)
             if store is not None:
                 store.save(number, found)
         return found
@@ -121,7 +119,7 @@ class Search:
         if self.grid is None:
             return False
         score, best = self.score, self.best()
-        if self.scorer.call is None and score[best] >= 1.0:
+        if self.rows.scorer.call is None and score[best] >= 1.0:
             return False
         end = edge(score, best, axis=1)
         part = None if end is None else self.grid.next_decade(end)
@@ -144,7 +142,7 @@ class Search:
         pairs = zip(self.curves, found, strict=True)
         if end == "low":
             pairs = zip(found, self.curves, strict=True)
-        self.curves = [joined(self.model, self.scorer, *both) for both in pairs]
+        self.curves = [joined(self.model, self.rows, *both) for both in pairs]
         self.grid = grid.with_decade(part, end)
 
     def _gamma(self, end: End, g: int, gained: tuple[int, int], verbose: bool) -> None:
