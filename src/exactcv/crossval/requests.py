@@ -18,19 +18,20 @@ from ..lowrank.passes.distributed import as_local
 from ..lowrank.rows.kept import keep_rows
 from ..lowrank.rows.sampling import smallest_keys
 from ..lowrank.rows.sources import RowSource
-from ..lowrank.task import FeatureProblem, FeatureTask
+from ..lowrank.task import FeatureTask
 from ..problem import inputs
 from ..problem.checks import seed_from
 from ..problem.folds import Folds
 from ..problem.grid import Grid, default_grid, make_grid
 from ..problem.kernels import Kernel, gamma_value, kernel_scale
-from ..problem.loss_rules import LossRule
 from ..problem.problem import Task
 from ..runtime.memory import available_memory, parse_bytes, shortage
 from ..runtime.threads import Workers
+from ..types import Approx
+from .feature_rows import FeatureRows
 from .run import AnyTask, KernelRows, Plan
 
-__all__ = ["FeatureRequest", "Given", "KernelRequest", "Request"]
+__all__ = ["SCALE_ROWS", "FeatureRequest", "Given", "KernelRequest", "Request", "memory_budget"]
 
 FOR_MORE_CLASSES = (
     "approx takes two classes: for more, wrap exactcv.SVCCV(approx=...) in "
@@ -116,7 +117,7 @@ class KernelRequest:
             folds,
             grid,
             present,
-            _budget(given.memory_limit) if cached else None,
+            memory_budget(given.memory_limit) if cached else None,
         )
 
     @property
@@ -151,7 +152,7 @@ class FeatureRequest:
         cls,
         given: Given,
         plan: Plan,
-        approx: str,
+        approx: Approx,
         n_components: int,
         options: Mapping[str, Any],
     ) -> FeatureRequest:
@@ -168,27 +169,11 @@ class FeatureRequest:
         present, classes = inputs.Present.of(rows.weight, rows.y), rows.classes
         if not present.all:
             source, rows = keep_rows(source, present.rows), rows.part(present.rows, False)
-        ready = FeatureTask(
-            problem=FeatureProblem(
-                source,
-                rows.y,
-                rows.weight,
-                given.kernel,
-                approx,
-                n_components,
-                seed,
-                plan.fit_intercept,
-                plan.target,
-                LossRule(plan.loss, plan.parameters).for_rows(rows.y),
-            ),
-            folds=inputs.check_folds(given.cv, rows, groups, given.random_state, present),
-            grid=_feature_grid(given, plan, source, rows, seed),
-            want_decision=plan.want_decision,
-            tol=plan.tol,
-            options=chosen,
-            budget=_budget(given.memory_limit),
-        )
-        return cls(ready, classes, present)
+        budget = memory_budget(given.memory_limit)
+        features = FeatureRows(source, given.kernel, approx, n_components, seed, budget, chosen)
+        folds = inputs.check_folds(given.cv, rows, groups, given.random_state, present)
+        grid = _feature_grid(given, plan, source, rows, seed)
+        return cls(features.task(plan, rows.y, rows.weight, folds, grid), classes, present)
 
     def task(self, plan: Plan, workers: Workers) -> tuple[FeatureTask, float | None]:
         """The task as it was read; gamma is worked out with the features."""
@@ -243,7 +228,8 @@ def _needs_cache(given: Given, plan: Plan) -> bool:
     return able and shortage(int(shape[0]), given.memory_limit) is not None
 
 
-def _budget(memory_limit: Any) -> int:
+def memory_budget(memory_limit: Any) -> int:
+    """Bytes that the low-rank mode, or a cache of kernel rows, may use."""
     if memory_limit is not None:
         return parse_bytes(memory_limit)
     return (available_memory() or 4 * 10**9) // 2
