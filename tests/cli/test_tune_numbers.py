@@ -61,6 +61,36 @@ def test_tune_writes_all_of_it(table: Path) -> None:
     assert "nothing to do" in run("tune", table, "--target", "price", "--out", out, *QUICK).output
 
 
+@pytest.mark.parametrize("approx", ["nystroem", "rff"])
+def test_an_approximate_kernel(table: Path, approx: str) -> None:
+    out = table.parent / "results"
+    asked = ["--approx", approx, "--components", "12", "--cv", "4", "--scoring", "r2", *QUICK]
+    words = ["tune", table, "--target", "price", "--task", "regression", "--out", out, *asked]
+    result = run(*words)
+    assert f"approximate kernel ({approx}, 12 components)" in result.output
+    assert "cv+: a new row" in result.output
+    facts = json.loads((out / "run.json").read_text())["result"]
+    assert facts["exact"] and facts["approximate_kernel"] == f"{approx}, 12 components"
+    assert facts["n_support"] is None
+    assert f"approximate kernel ({approx}" in (out / "report.html").read_text()
+    file = table.parent / "predicted.csv"
+    run("predict", out, table, "--interval", "0.8", "--out", file)
+    rows = read(file)
+    assert len(rows) == 40 and all(float(row["low"]) < float(row["high"]) for row in rows)
+    model = exactcv.load_model(out)
+    predicted = np.array([float(row["predicted"]) for row in rows])
+    np.testing.assert_allclose(predicted, model.predict(table), rtol=1e-9)
+    assert "nothing to do" in run(*words).output
+
+
+def test_the_kernel_matrix_that_does_not_fit_is_approximated(table: Path) -> None:
+    asked = ["--target", "price", "--memory-limit", "20KB", "--cv", "4", *QUICK]
+    with pytest.raises(exactcv.MemoryLimitError, match="--quantiles"):
+        run("tune", table, "--target", "price", "--memory-limit", "20KB", "--quantiles", "0.5")
+    with pytest.raises(exactcv.MemoryLimitError):
+        run("tune", table, *asked, "--approx", "none")
+
+
 def test_predict_with_intervals(table: Path) -> None:
     out = table.parent / "results"
     run("tune", table, "--target", "price", "--out", out, *QUICK)

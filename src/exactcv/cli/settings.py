@@ -148,6 +148,8 @@ class TuneSettings:
                 f"--kernel {self.kernel} (only {' and '.join(RANDOM_FEATURE_KERNELS)} have random "
                 "features; --approx nystroem takes any kernel)"
             )
+        if self.quantiles is not None:
+            return "--quantiles (their models need the kernel matrix)"
         if self.scoring == PAIRS:
             return f"--scoring {self.scoring} (it leaves out every pair of rows)"
         if self.method != "exact":
@@ -176,6 +178,10 @@ class TuneSettings:
 
         return GroupKFold(int(given), shuffle=self.seed is not None, random_state=self.seed)
 
+    def number_grid(self) -> dict[str, Any]:
+        """``Cs`` or ``lambdas`` for ``SVRCV``, whose own default is in the units of the target."""
+        return {} if self.cs is None and self.lambdas is None else self.grid()
+
     def epsilons(self, spread: float) -> list[float]:
         """Epsilons that were named, or three around a tenth of the spread of the target."""
         if self.epsilon is None:
@@ -202,7 +208,6 @@ class TuneSettings:
             "--class-weight": self.class_weight is not None,
             "--probability": self.probability,
             "--every-c": self.every_c,
-            "--approx": self.approx in ("rff", "nystroem"),
         }
         for option, given in unusual.items():
             if given:

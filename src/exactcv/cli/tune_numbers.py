@@ -8,7 +8,9 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
+from sklearn.model_selection import KFold
 
 from ..crossval.nested_result import NestedRegressionResult
 from ..estimators.quantile_svr_cv import QuantileSVRCV
@@ -18,10 +20,12 @@ from ..report.html import page as html_report
 from ..storage.atomic import write_bytes, write_text
 from ..storage.model_file import save_model
 from ..storage.readers import digest
-from ..storage.run_folder import PartFiles, RunFolder, describe
+from ..storage.run_folder import PartFiles, RunFolder, describe, settings_in
 from ..storage.table import Table
 from ..storage.table_model import TableModel
+from ..types import IntervalMethod
 from . import results
+from .approximation import Choice, choose_kernel
 from .loading import Loaded, gammas_of, load, scaling_text
 from .settings import TuneSettings
 from .tune_nested import nested_numbers_in, nested_record, shown_with, tell
@@ -48,7 +52,12 @@ def tune_numbers(
     loaded = load(table, settings, numeric=True)
     if digest(file) != sha256:
         raise InputError(f"{file.name} changed while it was read; run the command again")
+    choice = _choose_kernel(loaded, settings, out, memory_limit)
+    if choice.settings.approx is not None:
+        settings = choice.settings
     facts = _facts(file, loaded, settings)
+    if choice.said is not None:
+        facts["kernel"] = choice.said
     for name, text in facts.items():
         say(f"{name + ':':<12} {text}")
     model = _model(loaded, settings).set_params(
@@ -56,6 +65,8 @@ def tune_numbers(
     )
     quantiles = isinstance(model, QuantileSVRCV)  # with --nested refused before
     again = None if settings.nested is None or quantiles else clone(model)
+    if again is not None and again.approx is not None:
+        raise InputError("--nested needs the kernel matrix, which does not fit; leave it out")
 
     def nested(parts: PartFiles | None) -> NestedRegressionResult | None:
         return None if again is None else nested_numbers_in(again, loaded, settings, parts, say)
@@ -84,8 +95,31 @@ def tune_numbers(
     return model
 
 
+def _choose_kernel(
+    loaded: Loaded, settings: TuneSettings, out: Path | None, memory_limit: str | None
+) -> Choice:
+    """Exact or approximate, before anything is allocated."""
+    n, p = loaded.X.shape
+    if loaded.weight is not None:  # rows of weight 0 are as good as absent
+        n = int(np.count_nonzero(loaded.weight > 0))
+    before, done = (None, False) if out is None else settings_in(out)
+    if (
+        before is not None and before.get("approx") == "auto"
+    ):  # what the exact kernel is called here
+        before = before | {"approx": None}
+    return choose_kernel(
+        settings,
+        n=n,
+        n_classes=0,
+        extra_bytes=8 * n * p if sparse.issparse(loaded.X) else 0,
+        memory_limit=memory_limit,
+        before=before,
+        done=done,
+    )
+
+
 def _model(loaded: Loaded, settings: TuneSettings) -> SVRCV | QuantileSVRCV:
-    common: dict[str, Any] = settings.grid() | {
+    common: dict[str, Any] = settings.number_grid() | {
         "kernel": settings.kernel,
         "gamma": gammas_of(loaded, settings),
         "degree": settings.degree,
@@ -100,7 +134,18 @@ def _model(loaded: Loaded, settings: TuneSettings) -> SVRCV | QuantileSVRCV:
     levels = settings.levels()
     if levels is not None:
         return QuantileSVRCV(quantiles=levels, **common)
+    if settings.approx in ("rff", "nystroem"):
+        common |= _features(settings, common["cv"])
     return SVRCV(epsilon=settings.epsilons(float(np.std(loaded.y)) or 1.0), **common)
+
+
+def _features(settings: TuneSettings, folds: Any) -> dict[str, Any]:
+    """The seed draws the features; rows are shuffled only if the user has named one."""
+    seed = settings.seed
+    if isinstance(folds, int):
+        folds = KFold(folds, shuffle=seed is not None, random_state=seed)
+    more = {"approx": settings.approx, "n_components": settings.components}
+    return more | {"cv": folds, "random_state": seed or 0}
 
 
 def _fit(model: SVRCV | QuantileSVRCV, loaded: Loaded) -> None:
@@ -134,7 +179,8 @@ def _tell(
         say("\n" + _each_quantile(model))
         say(f"\nof the quantile {model.middle_:.6g}:")
     if not isinstance(model, QuantileSVRCV) or len(model.quantiles_) > 1:
-        more = "intervals:   " + model.coverage_text(COVERAGE)
+        own: IntervalMethod = "jackknife+" if model.approx is None else "cv+"
+        more = "intervals:   " + model.coverage_text(COVERAGE, own)
     tell(model, say, nested, more)
 
 
@@ -242,6 +288,7 @@ def _result(
         "mae": it.numbers.mae,
         "rmse": it.numbers.rmse,
         "r2": it.numbers.r2,
-        "n_support": int(model.n_support_.sum()),
+        "approximate_kernel": it.approx,
+        "n_support": None if it.approx else int(model.n_support_.sum()),
         "nested": None if nested is None else nested_record(nested),
     } | common

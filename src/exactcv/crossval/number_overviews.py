@@ -13,6 +13,7 @@ from ..types import IntArray
 from .growth import growth_text
 
 if TYPE_CHECKING:
+    from .feature_rows import FeatureRows
     from .number_tuning import NumbersTuned
     from .regression_result import RegressionResult
 
@@ -37,6 +38,13 @@ def of_numbers_result(result: RegressionResult, plain: Overview) -> Overview:
         ),
         parameter=None if name is None else (name, np.array([result.parameters[name]])),
     )
+
+
+def approximation(features: FeatureRows | None) -> str | None:
+    """How the kernel is approximated, in words."""
+    if features is None:
+        return None
+    return f"{features.approx}, {features.n_components} components"
 
 
 def of_numbers_tuned(tuned: NumbersTuned, keep: IntArray, n_rows: int, seconds: float) -> Overview:
@@ -78,6 +86,7 @@ def of_numbers_tuned(tuned: NumbersTuned, keep: IntArray, n_rows: int, seconds: 
         unresolved=len(certificate.unresolved),
         tol=certificate.tol,
         timings={"total": seconds},
+        approx=approximation(tuning.features),
         numbers=LeftOutNumbers(truth=tuning.y[tests], predicted=tuned.curve.decision[tuned.point]),
         parameter=None if name is None else (name, np.array([curve.parameter for curve in curves])),
         **by_curve,

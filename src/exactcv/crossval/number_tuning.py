@@ -15,6 +15,9 @@ import numpy as np
 from ..exceptions import Interrupted
 from ..judge.certificate import Certificate
 from ..judge.ledger import HOW
+from ..lowrank.entries import Entries
+from ..lowrank.features import FeatureMap
+from ..lowrank.task import FeatureTask
 from ..problem.folds import Folds
 from ..problem.gamma import GAMMA_STEP
 from ..problem.grid import MOST_GROWTH, End, Grid
@@ -24,12 +27,13 @@ from ..runtime.progress import job
 from ..runtime.threads import Workers
 from ..types import BoolArray, FloatArray, IntArray
 from .choice import smallest_within
+from .feature_rows import FeatureRows, feature_fold_models
 from .fold_models import FoldModels, fold_models
 from .growth import edge
 from .numbers_scoring import NumbersScorer
 from .regression_result import pair_losses
 from .result import standard_error
-from .run import KernelRows, Plan, run
+from .run import KernelRows, Plan, Ran, run
 
 __all__ = ["NumberCurve", "NumberTuning", "NumbersTuned"]
 
@@ -47,11 +51,12 @@ class NumberCurve:
     se: FloatArray
     score: FloatArray
     decision: FloatArray  # (L, T)
-    coef: FloatArray  # (L, n)
+    coef: FloatArray  # (L, n), or (L, m): the weights of the features
     intercept: FloatArray
     at_bound: FloatArray
     certificate: Certificate
     settled: dict[str, int]
+    feature_map: FeatureMap | None = None
 
     @property
     def parameter(self) -> float:
@@ -93,6 +98,8 @@ class NumberTuning:
     new_gammas : (int, int) or None
     rows_of : callable or None
         As in ``Tuning``.
+    features : FeatureRows or None
+        The rows, if features stand in for a kernel matrix; X is empty then.
     """
 
     X: FloatArray
@@ -107,6 +114,7 @@ class NumberTuning:
     new_gammas: tuple[int, int] | None = None
     show_progress: bool = False
     rows_of: Callable[[Kernel, Workers], KernelRows] | None = None
+    features: FeatureRows | None = None
 
     def search(self, workers: Workers) -> NumbersTuned:
         """All curves, the grid grown as it should if it is the default one, and the choice."""
@@ -124,7 +132,7 @@ class NumberTuning:
             with job(self.show_progress, len(kernels) * len(self.plans)) as progress:
                 for kernel in kernels:
                     with workers.followed(progress):
-                        rows = self.kernel_rows(kernel, workers)
+                        rows = self._rows(kernel, workers)
                         curves += [self._curve(rows, plan, grid, workers) for plan in self.plans]
         except KeyboardInterrupt as stop:
             raise Interrupted("interrupted before the whole grid was done") from stop
@@ -145,11 +153,29 @@ class NumberTuning:
         pairs = zip(tuned.curves, found, strict=True)
         return [NumberCurve.along_C([a, b] if end == "high" else [b, a]) for a, b in pairs]
 
-    def _curve(self, rows: KernelRows, plan: Plan, grid: Grid, workers: Workers) -> NumberCurve:
+    def _rows(self, kernel: Kernel, workers: Workers) -> KernelRows | FeatureRows:
+        """The rows with one kernel."""
+        if self.features is not None:
+            return replace(self.features, kernel=kernel)
+        return self.kernel_rows(kernel, workers)
+
+    def _task(
+        self, rows: KernelRows | FeatureRows, plan: Plan, folds: Folds, grid: Grid
+    ) -> Task | FeatureTask:
+        if isinstance(rows, FeatureRows):
+            return rows.task(plan, self.y, self.weight, folds, grid)
+        return plan.task(rows, self.y, self.weight, folds, grid)
+
+    def _curve(
+        self, rows: KernelRows | FeatureRows, plan: Plan, grid: Grid, workers: Workers
+    ) -> NumberCurve:
         """All grid points with one kernel and one loss."""
-        task = plan.task(rows, self.y, self.weight, self.folds, grid)
-        ran = run(task, plan.method, workers)
+        ran: Ran[Any] = run(self._task(rows, plan, self.folds, grid), plan.method, workers)
         ledger, tested = ran.ledger, self.folds.pair_rows
+        coef, fmap, kernel = ledger.coef, None, rows.kernel
+        if isinstance(ledger, Entries):
+            coef, fmap = ledger.weights, ledger.feature_map
+            kernel = replace(kernel, gamma=fmap.gamma or 1.0) if kernel.uses_gamma else kernel
         y, weight = self.y[tested], self.weight[tested]
         losses = pair_losses(plan.loss, plan.parameters, y, ledger.decision)
         error = losses @ weight / weight.sum()
@@ -157,18 +183,19 @@ class NumberTuning:
         if self.scorer is not None:
             score = np.array([self.scorer.score(y, values) for values in ledger.decision])
         return NumberCurve(
-            kernel=rows.kernel,
-            gamma=rows.gamma,
+            kernel=kernel,
+            gamma=float(kernel.gamma) if kernel.uses_gamma else None,
             plan=plan,
             error=error,
             se=standard_error(losses, self.folds.offsets),
             score=score,
             decision=ledger.decision,
-            coef=ledger.coef,
+            coef=coef,
             intercept=ledger.intercept,
             at_bound=ledger.at_bound(),
             certificate=ran.certificate,
             settled=ledger.counts(),
+            feature_map=fmap,
         )
 
     def choose(self, curves: list[NumberCurve], workers: Workers) -> NumbersTuned:
@@ -199,6 +226,11 @@ class NumberTuning:
 
     def models(self, curve: NumberCurve, l: int, folds: Folds, workers: Workers) -> FoldModels:
         """Every fold's model at one grid point, for any folds."""
+        if self.features is not None:
+            rows, point = self._rows(curve.kernel, workers), self.grid.part(np.array([l]))
+            made = self._task(rows, curve.plan, folds, point)
+            assert isinstance(made, FeatureTask)
+            return feature_fold_models(made, workers)
         task = self.task_at(curve, l, folds, workers)
         return fold_models(task, curve.plan.method, workers)
 

@@ -19,19 +19,20 @@ from ..lowrank.passes.distributed import as_local
 from ..lowrank.rows.kept import keep_rows
 from ..lowrank.rows.sampling import smallest_keys
 from ..lowrank.rows.sources import RowSource
-from ..lowrank.task import FeatureProblem, FeatureTask
+from ..lowrank.task import FeatureTask
 from ..problem import inputs
 from ..problem.checks import seed_from
 from ..problem.folds import Folds
 from ..problem.grid import Grid, default_grid, make_grid
 from ..problem.kernels import Kernel, gamma_value, kernel_scale
-from ..problem.loss_rules import LossRule
 from ..problem.problem import Task
 from ..runtime.memory import budget_of, shortage
 from ..runtime.threads import Workers
+from ..types import Approx
+from .feature_rows import FeatureRows
 from .run import AnyTask, KernelRows, Plan
 
-__all__ = ["FeatureRequest", "Given", "KernelRequest", "Request", "columns_of"]
+__all__ = ["SCALE_ROWS", "FeatureRequest", "Given", "KernelRequest", "Request", "columns_of"]
 
 # Columns of X that may take the place of the linear kernel's matrix: problems with so many unknowns
 # are solved by factors of them squared.
@@ -153,7 +154,7 @@ class FeatureRequest:
         cls,
         given: Given,
         plan: Plan,
-        approx: str | None,
+        approx: Approx | None,
         n_components: int,
         options: Mapping[str, Any],
     ) -> FeatureRequest:
@@ -170,30 +171,11 @@ class FeatureRequest:
         present, classes = inputs.Present.of(rows.weight, rows.y), rows.classes
         if not present.all:
             source, rows = keep_rows(source, present.rows), rows.part(present.rows, False)
-        grid = None
-        if approx is None and given.Cs is None and given.lambdas is None:
-            grid = default_grid(source.n, _variance(source))
-        ready = FeatureTask(
-            problem=FeatureProblem(
-                source,
-                rows.y,
-                rows.weight,
-                given.kernel,
-                approx,
-                n_components,
-                seed,
-                plan.fit_intercept,
-                plan.target,
-                LossRule(plan.loss, plan.parameters).for_rows(rows.y),
-            ),
-            folds=inputs.check_folds(given.cv, rows, groups, given.random_state, present),
-            grid=grid or _feature_grid(given, plan, source, rows, seed),
-            want_decision=plan.want_decision,
-            tol=plan.tol,
-            options=chosen,
-            budget=budget_of(given.memory_limit),
-        )
-        return cls(ready, classes, present)
+        budget = budget_of(given.memory_limit)
+        features = FeatureRows(source, given.kernel, approx, n_components, seed, budget, chosen)
+        folds = inputs.check_folds(given.cv, rows, groups, given.random_state, present)
+        grid = _feature_grid(given, plan, source, rows, seed, approx)
+        return cls(features.task(plan, rows.y, rows.weight, folds, grid), classes, present)
 
     def task(self, plan: Plan, workers: Workers) -> tuple[FeatureTask, float | None]:
         """The task as it was read; gamma is worked out with the features."""
@@ -216,11 +198,14 @@ def _targets(
 
 
 def _feature_grid(
-    given: Given, plan: Plan, source: RowSource, rows: inputs.Data, seed: int
+    given: Given, plan: Plan, source: RowSource, rows: inputs.Data, seed: int, approx: Any
 ) -> Grid:
-    """What was asked for; else the papers' grid or, of numbers, the one that is in their units."""
-    if not plan.target.numeric or given.Cs is not None or given.lambdas is not None:
+    """What was asked for; else the papers' grid, or one in units of the numbers or columns."""
+    asked = given.Cs is not None or given.lambdas is not None
+    if asked or not (plan.target.numeric or approx is None):
         return make_grid(given.Cs, given.lambdas, source.n)
+    if not plan.target.numeric:
+        return default_grid(source.n, _variance(source))
     few = source.take(smallest_keys(source.n, min(SCALE_ROWS, source.n), seed))
     X = few.toarray() if sparse.issparse(few) else few
     kernel = given.kernel

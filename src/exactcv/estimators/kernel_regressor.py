@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
@@ -13,21 +14,29 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..crossval.feature_rows import FeatureRows
 from ..crossval.fold_models import FoldModels
 from ..crossval.number_tuning import NumbersTuned, NumberTuning
 from ..crossval.numbers_scoring import NumbersScorer
 from ..crossval.prediction_intervals import METHODS
+from ..crossval.requests import SCALE_ROWS
 from ..crossval.run import Plan
 from ..crossval.scoring import read_scoring
 from ..crossval.tuning import count_by_weight
-from ..exceptions import InputError, InputTypeError
+from ..exceptions import InputError, InputTypeError, UnsupportedError
+from ..lowrank.features import FeatureMap
+from ..lowrank.options import Options
+from ..lowrank.rows.sampling import smallest_keys
+from ..lowrank.rows.sources import ArrayRows
 from ..problem import checks, inputs
 from ..problem.folds import Folds, folds_among, leave_one_out_folds
+from ..problem.grid import Grid
+from ..problem.kernels import Kernel
 from ..report.presentation import Presented
-from ..runtime.memory import check_memory
+from ..runtime.memory import budget_of, check_memory
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
-from .settings import dense, grid_of, kernel_with, routed, rows_of
+from .settings import dense, grid_of, kernel_with, kernels_of, routed, rows_of
 from .typed import TypedRegressor
 
 __all__ = ["Fitted", "KernelRegressor", "check_interval", "kept_rows", "only_held"]
@@ -42,7 +51,8 @@ _NO_REQUESTS = get_routing_for_object(None)
 class Fitted:
     """One tuned model: f(x) = k(x, vectors) @ coef + intercept.
 
-    ``support`` counts all rows that were given; ``tuned`` has what it was chosen from.
+    ``support`` counts all rows that were given; ``tuned`` has what it was chosen from.  With a
+    ``feature_map`` its features stand in the place of k(x, vectors), and there is no support.
     """
 
     support: IntArray
@@ -50,6 +60,7 @@ class Fitted:
     intercept: float
     gamma: float | None
     tuned: NumbersTuned
+    feature_map: FeatureMap | None = None
 
     @property
     def C(self) -> float:
@@ -76,6 +87,11 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
     random_state: Any
     verbose: Any
     memory_limit: Any
+    approx: Any = None
+    n_components: Any = 200
+    weights_: FloatArray
+    feature_map_: FeatureMap
+    intercept_: FloatArray
 
     # ---- fitting ------------------------------------------------------------------------------
 
@@ -139,15 +155,21 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
         keep = np.flatnonzero(weight > 0).astype(np.intp)
         if len(keep) < 2:
             raise InputError("fewer than two rows have positive weight (1 sample); nothing to tune")
-        extra = 8 * n * X.shape[1] if sparse.issparse(X) else 0
-        check_memory(len(keep), self.memory_limit, extra_bytes=extra)
+        if self.approx is None:
+            extra = 8 * n * X.shape[1] if sparse.issparse(X) else 0
+            check_memory(len(keep), self.memory_limit, extra_bytes=extra)
         scorer = read_scoring("r2" if scoring is None else scoring)
         groups = inputs.read_groups(groups, n)
         split_with, score_with = routed(self, sample_weight, groups, params, scorer)
         rows = X[keep][:, keep] if self.kernel == "precomputed" else X[keep]
-        features, used = np.ascontiguousarray(dense(rows)), weight[keep]
+        used, stand_ins = weight[keep], self._feature_rows(rows, plans[0])
         units = plans[0].units(y[keep], used)
-        grid, kernels, new_gammas = grid_of(self, features, used, units.C_scale)
+        if stand_ins is None:
+            features = np.ascontiguousarray(dense(rows))
+            grid, kernels, new_gammas = grid_of(self, features, used, units.C_scale)
+        else:
+            features = np.empty((0, 0))
+            grid, kernels, new_gammas = self._grid_by_few(rows, used, units.C_scale, stand_ins)
         folds = self._folds(rows, y[keep], keep, n, split_with)
         for plan in plans:
             plan.check_folds(folds)
@@ -167,8 +189,39 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
             select=self.select,
             new_gammas=new_gammas,
             show_progress=bool(self.verbose),
+            features=stand_ins,
         )  # fmt: skip
         return tuning, keep
+
+    def _feature_rows(self, X: Any, plan: Plan) -> FeatureRows | None:
+        """The rows with features in place of a kernel, if these are asked for."""
+        if self.approx is None:
+            return None
+        if self.n_components == "auto":
+            raise UnsupportedError(
+                f"{type(self).__name__} takes n_components as a number; "
+                "exactcv.cross_validate(n_components='auto') finds one"
+            )
+        m = inputs.check_approx(self.approx, self.n_components, self.method, plan.loss)
+        kernel = kernels_of(self)[0]
+        if kernel.name == "precomputed":
+            raise UnsupportedError(
+                f"approx={self.approx!r} needs the rows themselves, but kernel='precomputed' gives "
+                "only their inner products; pass the features and name the kernel"
+            )
+        given = self.random_state
+        seed = int(given) if isinstance(given, numbers.Integral) else checks.seed_from(given)
+        source, budget = ArrayRows(X, Options().chunk_rows), budget_of(self.memory_limit)
+        return FeatureRows(source, kernel, self.approx, m, seed, budget)
+
+    def _grid_by_few(
+        self, X: Any, weight: FloatArray, C_scale: float, stand_ins: FeatureRows
+    ) -> tuple[Grid, list[Kernel], tuple[int, int] | None]:
+        """`grid_of`, by rows enough to tell the scale of the kernel and gamma."""
+        n = X.shape[0]
+        few = np.sort(smallest_keys(n, min(SCALE_ROWS, n), stand_ins.seed))
+        share = weight[few] * (float(weight.sum()) / float(weight[few].sum()))
+        return grid_of(self, np.ascontiguousarray(dense(X[few])), share, C_scale)
 
     def _folds(
         self, X: Any, y: FloatArray, keep: IntArray, n: int, split_with: dict[str, Any]
@@ -185,14 +238,15 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
         tuned = tuning.search(workers)
         if np.isnan(tuned.score).all():
             raise InputError(f"scoring={self.scoring!r} is NaN at every grid point")
-        coef = tuned.curve.coef[tuned.point]
-        there = np.flatnonzero(coef)
+        coef, fmap = tuned.curve.coef[tuned.point], tuned.curve.feature_map
+        there = np.flatnonzero(coef) if fmap is None else np.zeros(0, dtype=np.intp)
         return Fitted(
             support=keep[there],
-            coef=coef[there],
+            coef=coef[there] if fmap is None else coef,
             intercept=float(tuned.curve.intercept[tuned.point]),
             gamma=tuned.curve.gamma,
             tuned=tuned,
+            feature_map=fmap,
         )
 
     # ---- prediction ---------------------------------------------------------------------------
@@ -229,6 +283,15 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
         ]
         return np.concatenate(parts)
 
+    def _feature_values(self, X: Any, weights: FloatArray) -> FloatArray:
+        """z(X) @ weights, some rows at a time."""
+        chunk = max(1, PREDICT_ENTRIES // self.feature_map_.n_components)
+        parts = [
+            self.feature_map_.transform(X[start : start + chunk]) @ weights
+            for start in range(0, X.shape[0], chunk)
+        ]
+        return np.concatenate(parts)
+
     # ---- intervals ----------------------------------------------------------------------------
 
     def _interval_folds(self, method: str, tuning: NumberTuning) -> Folds:
@@ -252,6 +315,8 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
     def _model_values(self, X: Any, models: FoldModels, kept: Any, keep: IntArray,
                       gamma: float | None) -> FloatArray:  # fmt: skip
         """(m, F): every fold's model at new rows."""
+        if hasattr(self, "weights_"):
+            return np.asarray(self._feature_values(X, models.coef.T) + models.intercept)
         values = self._values(X, kept, keep, np.ascontiguousarray(models.coef.T), gamma)
         return np.asarray(values + models.intercept)
 

@@ -213,7 +213,7 @@ def joined(model: SVCCV, rows: Rows, low: ApproxCurve, high: ApproxCurve) -> App
 def with_point(model: SVCCV, rows: Rows, one: ApproxCurve) -> ApproxCurve:
     """A joined curve with the model at the point that the 1-SE rule takes."""
     found = _at_point(model, rows, one, False, False)
-    left_out = _left_out_rows(rows, found.all.labels[0], None, 0)
+    left_out = _left_out_rows(rows, found.all, 0)
     return replace(
         one,
         overview=replace(one.overview, left_out=left_out),

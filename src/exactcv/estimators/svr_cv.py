@@ -16,13 +16,14 @@ from ..crossval.nested_result import NestedRegressionResult
 from ..crossval.number_overviews import of_numbers_tuned
 from ..crossval.prediction_intervals import guarantee, interval_of
 from ..crossval.run import Plan
-from ..exceptions import InputError
+from ..exceptions import InputError, UnsupportedError
 from ..judge.certificate import Certificate, warn_if_short
 from ..problem import checks
 from ..report.overview import Overview
 from ..runtime.threads import Workers
 from ..runtime.user_line import user_level
 from ..types import (
+    Approx,
     FloatArray,
     GammaRule,
     GridValues,
@@ -44,6 +45,9 @@ from .kernel_regressor import Fitted, KernelRegressor, check_interval, kept_rows
 from .nested_fit import nested_of_numbers
 
 __all__ = ["SVRCV"]
+
+OF_VECTORS = ("support_", "support_vectors_", "n_support_", "dual_coef_")
+OF_FEATURES = ("weights_", "feature_map_")
 
 
 class SVRCV(RegressorMixin, KernelRegressor):
@@ -81,6 +85,11 @@ class SVRCV(RegressorMixin, KernelRegressor):
         Keep all left-out predictions, as ``cv_results_["decision"]``.
     n_jobs, tol, random_state, verbose, memory_limit :
         As in ``cross_validate``; ``verbose=1`` shows progress.
+    approx : {"rff", "nystroem"}, optional
+        Features in place of the kernel, as in ``cross_validate``: for rows whose kernel matrix
+        would not fit.
+    n_components : int
+        How many of them.
 
     Attributes
     ----------
@@ -92,6 +101,9 @@ class SVRCV(RegressorMixin, KernelRegressor):
         One entry a grid point; ``error`` is the mean left-out loss.
     support_, support_vectors_, n_support_, dual_coef_, intercept_ :
         The model, in the layout of ``SVR``.
+    weights_, feature_map_ :
+        With ``approx``, instead of support vectors:
+        ``f(x) = feature_map_.transform(x) @ weights_ + intercept_``.
     certificate_ : Certificate
         Of all solutions of the grid.
     left_out_ : (n,)
@@ -147,6 +159,8 @@ class SVRCV(RegressorMixin, KernelRegressor):
         random_state: Seed | None = None,
         verbose: int = 0,
         memory_limit: MemoryLimit | None = None,
+        approx: Approx | None = None,
+        n_components: int = 200,
     ):
         self.Cs = Cs
         self.lambdas = lambdas
@@ -166,6 +180,8 @@ class SVRCV(RegressorMixin, KernelRegressor):
         self.random_state = random_state
         self.verbose = verbose
         self.memory_limit = memory_limit
+        self.approx = approx
+        self.n_components = n_components
 
     def fit(
         self,
@@ -236,6 +252,8 @@ class SVRCV(RegressorMixin, KernelRegressor):
         >>> nested.chosen.shape, nested.certificate.exact
         ((4, 2), True)
         """
+        if self.approx is not None:
+            raise UnsupportedError("nested_score needs the kernel matrix: use approx=None")
         return nested_of_numbers(clone(self), X, y, outer, sample_weight, groups)
 
     def _plans(self) -> list[Plan]:
@@ -276,9 +294,20 @@ class SVRCV(RegressorMixin, KernelRegressor):
         self.C_, self.epsilon_ = fitted.C, tuned.curve.parameter
         self.lambda_, self.gamma_ = float(grid.lambdas[l]), fitted.gamma
         self.left_out_ = self._by_row(tuned.curve.decision[l], n)
+        self.intercept_ = np.array([fitted.intercept])
+        self._keep_model(fitted, X)
+
+    def _keep_model(self, fitted: Fitted, X: Any) -> None:
+        """Support vectors, or weights of features; nothing of what this was before."""
+        for name in OF_FEATURES if fitted.feature_map is None else OF_VECTORS:
+            self.__dict__.pop(name, None)
+        if fitted.feature_map is not None:
+            self._rows = None  # features do without
+            self.weights_, self.feature_map_ = fitted.coef.copy(), fitted.feature_map
+            return
         self.support_ = fitted.support.astype(np.int32)
         self.n_support_ = np.array([len(fitted.support)], dtype=np.int32)
-        self.dual_coef_, self.intercept_ = fitted.coef[None], np.array([fitted.intercept])
+        self.dual_coef_ = fitted.coef[None]
         precomputed = self.kernel == "precomputed"
         self.support_vectors_ = np.empty((0, 0)) if precomputed else X[self.support_]
 
@@ -296,6 +325,8 @@ class SVRCV(RegressorMixin, KernelRegressor):
     def predict(self, X: Matrix) -> FloatArray:
         """The value of each row."""
         rows = self._checked_rows(X)
+        if hasattr(self, "weights_"):
+            return self._feature_values(rows, self.weights_) + self.intercept_[0]
         values = self._values(
             rows, self.support_vectors_, self.support_, self.dual_coef_[0], self.gamma_
         )
@@ -304,6 +335,8 @@ class SVRCV(RegressorMixin, KernelRegressor):
     @property
     def coef_(self) -> FloatArray:
         """(1, p): weights of the features; only with ``kernel="linear"``."""
+        if hasattr(self, "weights_"):
+            raise AttributeError("with approx there is no coef_: weights_ belong to feature_map_")
         if self.kernel != "linear":
             raise AttributeError(f"coef_ exists only with kernel='linear', not {self.kernel!r}")
         return np.asarray(self.dual_coef_ @ self.support_vectors_)
@@ -323,7 +356,8 @@ class SVRCV(RegressorMixin, KernelRegressor):
             What part of new values is to lie inside.
         method : {"jackknife+", "cv+", "jackknife-minmax"}
             Jackknife+ and jackknife-minmax leave out every row once, whatever ``cv`` was; CV+ uses
-            the folds of ``cv``, or ten if those do not test every row once.
+            the folds of ``cv``, or ten if those do not test every row once.  With ``approx`` only
+            CV+.
 
         Returns
         -------
@@ -365,6 +399,11 @@ class SVRCV(RegressorMixin, KernelRegressor):
     def _left_out_models(self, method: str) -> FoldModels:
         """Made when first asked for, and then kept."""
         kind = "folds" if method == "cv+" else "rows"
+        if kind == "rows" and self.approx is not None:
+            raise UnsupportedError(
+                f"with approx, intervals come from the models of folds: use method='cv+', not "
+                f"{method!r}"
+            )
         if kind not in self._fold_models:
             if not hasattr(self, "_tuned"):
                 raise only_held(self._fold_models, method)

@@ -44,6 +44,8 @@ class Entries:
     settled : dict
         How many (grid point, fold) slots were settled how.
     unresolved : list of (int, int)
+    models : (L, F, m + 1) or None
+        Weights and intercept of every fold, if they are to be kept.
     """
 
     coef = None
@@ -62,6 +64,7 @@ class Entries:
         if task.want_decision:
             self.decision = scratch_array(shape, float, on_disk, folder)
         self.kkt, self.gap = np.zeros(shape[0]), np.zeros(shape[0])
+        self.models: FloatArray | None = None
         self.settled = dict.fromkeys(HOW, 0)
         self.unresolved: list[tuple[int, int]] = []
         self.seconds = 0.0  # judging takes place within the passes
@@ -87,6 +90,15 @@ class Entries:
         self.kkt[l], self.gap[l] = max(self.kkt[l], kkt), max(self.gap[l], gap)
         if not (kkt <= self.task.tol and gap <= self.task.tol):
             self.unresolved.append((l, fold))
+
+    def model(self, l: int, fold: int, theta: FloatArray) -> None:
+        """Enter the solution without a fold, if these are to be kept."""
+        if not self.task.keep_models:
+            return
+        if self.models is None:
+            self.models = np.empty((len(self.task.grid), len(self.task.folds), len(theta)))
+        self.models[l, fold] = self.units.scale * theta
+        self.models[l, fold, -1] = self.units.values(theta[-1])
 
     def features(self, feature_map: FeatureMap) -> None:
         """Enter the fitted map."""

@@ -352,6 +352,7 @@ def _some_folds(solver: Solver, solved: list[Solved], entries: Entries, which: r
     columns = solver.without(list(_columns(solved, entries, which)))
     for (f, l), one in zip(product(which, range(len(grid))), solver.solve(columns), strict=True):
         theta[f][l] = one.theta
+        entries.model(l, f, one.theta)
         entries.note(l, f, one.kkt, one.relative_gap)
     entries.settle("solved", len(which) * len(grid))
     entries.show(theta)

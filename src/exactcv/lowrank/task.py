@@ -62,6 +62,7 @@ class FeatureTask:
     tol: float
     options: Options
     budget: int
+    keep_models: bool = False  # of every fold that leaves out several rows
 
     def inside(self) -> FeatureTask:
         """The task with C and the loss in the units of y."""

@@ -31,24 +31,26 @@ __all__ = ["MODELS", "MOST_ROWS", "NUMBERS", "check_models", "regressor_in", "re
 NUMBERS = 3  # version of the format
 MOST_ROWS = 2000  # with a model without each of them
 SCALARS = ("C_", "lambda_", "gamma_", "epsilon_", "best_score_", "best_index_", "n_features_in_")
-ARRAYS = ("support_", "n_support_", "dual_coef_", "intercept_", "left_out_")
+ARRAYS = ("intercept_", "left_out_")
+VECTORS = ("support_", "n_support_", "dual_coef_")
 MODELS = ("coef", "intercept", "row", "fold", "left_out")
 
 
 def regressor_tree(model: SVRCV) -> dict[str, Any]:
     """All that predictions, intervals and reports need."""
     names = getattr(model, "feature_names_in_", None)
-    kind = "rows" if len(model._kept_rows) <= MOST_ROWS else "folds"
+    features = hasattr(model, "weights_")
+    kind = "rows" if len(model._kept_rows) <= MOST_ROWS and not features else "folds"
     if kind not in model._fold_models and hasattr(model, "_tuned"):
         model._left_out_models("cv+" if kind == "folds" else "jackknife+")
     kind = kind if kind in model._fold_models else next(iter(model._fold_models))
     models = model._fold_models[kind]
-    return {
+    own = _features_tree(model) if features else _support_tree(model)
+    return own | {
         "version": NUMBERS,
         "params": {k: v for k, v in model.get_params().items() if storable(k, v)},
         "scalars": {name: getattr(model, name) for name in SCALARS},
         "arrays": {name: getattr(model, name) for name in ARRAYS},
-        "support_vectors": rows_tree(model.support_vectors_),
         "feature_names": None if names is None else [str(name) for name in names],
         "cv_results": {k: v for k, v in model.cv_results_.items() if k != "params"},
         "certificate": fields_tree(model.certificate_),
@@ -60,6 +62,17 @@ def regressor_tree(model: SVRCV) -> dict[str, Any]:
         "kept_rows": model._kept_rows,
         "targets": model._targets,
     }
+
+
+def _support_tree(model: SVRCV) -> dict[str, Any]:
+    vectors = {name: getattr(model, name) for name in VECTORS}
+    return {"support_vectors": rows_tree(model.support_vectors_), "support": vectors}
+
+
+def _features_tree(model: SVRCV) -> dict[str, Any]:
+    from .feature_maps import feature_map_tree
+
+    return {"feature_map": feature_map_tree(model.feature_map_), "weights": model.weights_}
 
 
 def regressor_in(tree: dict[str, Any]) -> SVRCV:
@@ -74,7 +87,7 @@ def regressor_in(tree: dict[str, Any]) -> SVRCV:
         setattr(model, name, array_in(tree["arrays"], name))
     if tree["feature_names"] is not None:
         model.feature_names_in_ = np.array([str(s) for s in tree["feature_names"]], dtype=object)
-    model.support_vectors_ = rows_in(tree["support_vectors"], "support vectors")
+    _keep_model(model, tree)
     model._rows = None if tree["rows"] is None else rows_in(tree["rows"], "rows")
     model._kept_rows, model._targets = array_in(tree, "kept_rows"), array_in(tree, "targets")
     models = {name: array_in(tree["models"], name) for name in MODELS}
@@ -94,19 +107,41 @@ def regressor_in(tree: dict[str, Any]) -> SVRCV:
     return model
 
 
+def _keep_model(model: SVRCV, tree: dict[str, Any]) -> None:
+    """Support vectors, or features and their weights."""
+    from .feature_maps import check_kind, feature_map_in
+
+    if "feature_map" in tree:
+        model.feature_map_ = feature_map_in(tree["feature_map"], model.n_features_in_)
+        check_kind(model.feature_map_, model.kernel, model.gamma_)
+        model.weights_ = array_in(tree, "weights")
+        return
+    model.support_vectors_ = rows_in(tree["support_vectors"], "support vectors")
+    held = tree.get("support", tree["arrays"])  # where files of earlier versions have them
+    for name in VECTORS:
+        setattr(model, name, array_in(held, name))
+
+
 def _check(model: SVRCV, models: dict[str, Any]) -> None:
     """Does it all fit together?  A prediction must not read what is not there."""
     need(model.kernel in KERNELS, f"kernel {model.kernel!r} is not known")
     check_kernel(model.kernel, model.gamma_ or 1.0, model.degree, model.coef0)
-    width, n, m = model.n_features_in_, len(model._kept_rows), len(model.support_)
+    width, n = model.n_features_in_, len(model._kept_rows)
     need(type(width) is int and width > 0, "the number of features is odd")
     names = getattr(model, "feature_names_in_", None)
     need(names is None or len(names) == width, "there are more or fewer names than features")
-    need_numbers(model.dual_coef_, (1, m), "dual_coef_")
     need_numbers(model.intercept_, (1,), "intercept_")
     need_numbers(model._targets, (n,), "targets")
-    need(model.support_.dtype.kind == "i" and model._kept_rows.dtype.kind == "i", "rows are odd")
-    check_models(models, n)
+    need(model._kept_rows.dtype.kind == "i", "rows are odd")
+    if hasattr(model, "weights_"):
+        m = model.feature_map_.n_components
+        need_numbers(model.weights_, (m,), "weights_")
+        check_models(models, n, m)
+        return
+    m = len(model.support_)
+    need_numbers(model.dual_coef_, (1, m), "dual_coef_")
+    need(model.support_.dtype.kind == "i", "rows are odd")
+    check_models(models, n, n)
     if model.kernel == "precomputed":
         both = np.concatenate([model.support_, model._kept_rows])
         need(bool((both >= 0).all() and (both < width).all()), "rows are outside the matrix")
@@ -116,10 +151,10 @@ def _check(model: SVRCV, models: dict[str, Any]) -> None:
     need_rows(model._rows, (n, width), "rows")
 
 
-def check_models(models: dict[str, Any], n: int) -> None:
-    """Do the left-out models fit n rows?"""
+def check_models(models: dict[str, Any], n: int, m: int) -> None:
+    """Do the left-out models, of m coefficients each, fit n rows?"""
     folds = len(models["intercept"])
-    need_numbers(models["coef"], (folds, n), "the models of folds")
+    need_numbers(models["coef"], (folds, m), "the models of folds")
     need_numbers(models["intercept"], (folds,), "the models of folds")
     need_numbers(models["left_out"], models["row"].shape, "the left-out values")
     for name, most in (("row", n), ("fold", folds)):

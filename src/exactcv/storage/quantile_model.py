@@ -140,7 +140,7 @@ def _check(model: QuantileSVRCV, models: list[dict[str, Any]]) -> None:
         need(bool(np.isin(support, model._kept_rows).all()), "support_ is outside the rows")
         need_numbers(coef, (1, len(support)), "dual_coef_")
     for one in models:
-        check_models(one, n)
+        check_models(one, n, n)
     if model.kernel == "precomputed":
         kept = model._kept_rows
         need(bool((kept >= 0).all() and (kept < width).all()), "rows are outside the matrix")
