@@ -43,9 +43,10 @@ def _compiled(problem, Cs, coef, u, k, tests):
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("count", [13, 40])
-def test_compiled_as_its_twin(intercept, count):
-    problem, tests = _problem(intercept), np.arange(20)
+@pytest.mark.parametrize(("count", "n"), [(13, 60), (40, 60), (13, 160)])
+def test_compiled_as_its_twin(intercept, count, n):
+    """With 160 rows more of them are free than one projection takes."""
+    problem, tests = _problem(intercept, n=n), np.arange(20)
     Cs = np.geomspace(1e-2, 1e2, count)
     coef, u = _solutions(problem, Cs)
     total = 0

@@ -163,6 +163,7 @@ cdef class ActiveSet:
         cdef Py_ssize_t size, count
         cdef Py_ssize_t least = self.n + 1
         cdef bint wild
+        cdef bint same = False
         with nogil:
             self._place(C, state, c, h)
         while done[0] < max_iter:
@@ -173,7 +174,8 @@ cdef class ActiveSet:
             with nogil:
                 wild = False
                 if size > 0:
-                    self._direction(size, state, c, h, b)
+                    self._direction(size, state, c, h, b, same)
+                    same = False
                     wild = self._full_step(C, size, state, c, h)
                     if self._drifted(size, state, h, b[0]):
                         continue
@@ -184,6 +186,7 @@ cdef class ActiveSet:
                     # The ridge leaves a small residual: one more correction at the same sets.
                     if corrections < 5 and self._residual(size, state, h, b[0]) > residual:
                         corrections += 1
+                        same = True
                         continue
                     return CONVERGED
                 corrections = 0
@@ -217,7 +220,7 @@ cdef class ActiveSet:
             with nogil:
                 blocked = False
                 if size > 0:
-                    self._direction(size, state, c, h, b)
+                    self._direction(size, state, c, h, b, False)
                     blocked = self._step_to_bound(C, size, state, c, h, &moved)
                     if not blocked and self._drifted(size, state, h, b[0]):
                         continue
@@ -300,8 +303,10 @@ cdef class ActiveSet:
         return size
 
     cdef void _direction(self, Py_ssize_t size, signed char[::1] state, double[::1] c,
-                         double[::1] h, double* b) noexcept nogil:
+                         double[::1] h, double* b, bint same) noexcept nogil:
         """Solve K_MM dc + b = t_M - h_M with sum c = 0; dc in rhs[0].
+
+        ``same``: M is that of the last time, and what a constant gives (rhs[1]) is at hand.
 
         With an intercept, adding a constant to K only shifts b.  It is done (by ``Factor``)
         because K_MM itself is singular when a linear kernel in p dimensions has p + 1 rows at
@@ -315,9 +320,10 @@ cdef class ActiveSet:
         self.factor.solve(self.at_knot, size, &self.rhs[0, 0])
         b[0] = 0.0
         if self.intercept:
-            for i in range(size):
-                self.rhs[1, i] = 1.0
-            self.factor.solve(self.at_knot, size, &self.rhs[1, 0])
+            if not same:
+                for i in range(size):
+                    self.rhs[1, i] = 1.0
+                self.factor.solve(self.at_knot, size, &self.rhs[1, 0])
             total = a_r = a_1 = 0.0
             for i in range(self.n):
                 total += c[i]

@@ -22,7 +22,7 @@ cdef extern from "between.h" nogil:
 
 cdef enum:
     # Free rows, the nearest to the tested one, among which its share is divided.
-    NEAREST = 24
+    NEAREST = 64
 
 cdef enum:
     LEVELS = 3
@@ -32,8 +32,11 @@ cdef enum:
 cdef double* OFF = [0.03, 0.125, 0.5]
 cdef double OFF_KNOT = 0.125
 
-# How many of the nearest are tried.
+# How many of the nearest are tried, and how many for shares of either sign: a first projection, and
+# all of them if that misses its aim by no more than CLOSE times (they bring s down by less).
 cdef Py_ssize_t* TRIED = [1, 3, 12]
+cdef Py_ssize_t FIRST = 24
+cdef double CLOSE = 4.0
 
 # Added to the diagonal of their kernel matrix, relative to its largest entry.
 cdef double RIDGE = 1e-9
@@ -87,7 +90,7 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
                double value0, double value1, double closeness, bint intercept,
                double* offs, unsigned char* proved, unsigned char* same) noexcept nogil:
     cdef Py_ssize_t i, k, n_near = 0
-    cdef double a0, a1, p0, p1, rises, falls, gap, bend, off
+    cdef double a0, a1, p0, p1, rises, falls, gap, bend, off, reach = INFINITY
     cdef double least = _smaller(fabs(value0), fabs(value1))
     cdef double side = 1.0 if value0 > 0 else -1.0
     cdef bint inside0, inside1
@@ -131,7 +134,10 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
             return
         proved[0] = _by_nearest(K, near, min(n_near, TRIED[k]), square, value0, value1, gap, bend)
     if not proved[0]:
-        proved[0] = _by_projection(K, near, n_near, square, value0, value1, gap, bend)
+        k = min(n_near, FIRST)
+        proved[0] = _by_projection(K, near, k, square, value0, value1, gap, bend, &reach)
+        if not proved[0] and n_near > k and reach * bend < CLOSE * 4.0 * value0 * value1:
+            proved[0] = _by_projection(K, near, n_near, square, value0, value1, gap, bend, &reach)
 
 
 cdef bint _enough(double value0, double value1, double gap, double reach, double bend,
@@ -170,14 +176,17 @@ cdef bint _by_nearest(const double[:, ::1] K, const Near* near, Py_ssize_t count
 
 cdef bint _by_projection(const double[:, ::1] K, const Near* near, Py_ssize_t count,
                          double square, double value0, double value1, double gap,
-                         double bend) noexcept nogil:
-    """The same with those shares, of either sign, that come nearest to the tested row."""
+                         double bend, double* reach) noexcept nogil:
+    """The same with those shares, of either sign, that come nearest to the tested row.
+
+    ``reach`` is set to the squared distance, if it comes to that.
+    """
     cdef Py_ssize_t a, b
     cdef int n = <int>count, two = 2, info
     cdef char lower = b'L'
-    cdef double top = 0.0, total = 0.0, ones = 0.0, shift, reach = square, room = INFINITY
+    cdef double top = 0.0, total = 0.0, ones = 0.0, shift, room = INFINITY
     cdef double off = 0.0, one
-    cdef double[NEAREST * NEAREST] matrix
+    cdef double[NEAREST * NEAREST] matrix  # 32 kB: no more, for the stacks of threads
     cdef double[2 * NEAREST] right
     for a in range(count):
         top = _larger(top, K[near[a].row, near[a].row])
@@ -201,11 +210,13 @@ cdef bint _by_projection(const double[:, ::1] K, const Near* near, Py_ssize_t co
             room = _smaller(room, one / fabs(right[a]))
     if _smaller(fabs(value0), fabs(value1)) * room <= 2.0 * bend:
         return False
+    reach[0] = square
     for a in range(count):
-        reach -= 2.0 * right[a] * near[a].kernel
+        reach[0] -= 2.0 * right[a] * near[a].kernel
         for b in range(count):
-            reach += right[a] * right[b] * K[near[a].row, near[b].row]
-    return _enough(value0, value1, gap, _larger(reach, 1e-9 * fabs(square)), bend, off, room)
+            reach[0] += right[a] * right[b] * K[near[a].row, near[b].row]
+    reach[0] = _larger(reach[0], 1e-9 * fabs(square))
+    return _enough(value0, value1, gap, reach[0], bend, off, room)
 
 
 cdef void _keep(Near* near, Py_ssize_t* count, Py_ssize_t row, double kernel,

@@ -160,7 +160,9 @@ def compare(
     line = same > 0
     empty = np.flatnonzero(same == EMPTY)
     if problem.fit_intercept and len(empty):
-        line[empty] = _same_limits(problem, weight, first, last)[sets[empty]]
+        these, of = np.unique(sets[empty], return_inverse=True)
+        ends = (end.part(these, empty[:0]) for end in (first, last))
+        line[empty] = _same_limits(problem, weight[these], *ends)[of]
     return proved.astype(bool), line
 
 

@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from ..judge.certificate import attainable, judge_for, relative_gap
-from ..problem.problem import Problem
+from ..problem.problem import Problem, row_weights
 from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
 from .between import Ends, Tests, compare
 from .merged import Merged
-from .path import Point, Tracker, full_path, hinge_states
+from .path import Point, Tracker, at_knot, full_path, hinge_states
 from .piece import Course, course_of, piece_of
 
 __all__ = ["Changes", "Stretches", "TrainingSets", "on_lines"]
@@ -323,7 +323,10 @@ class TrainingSets:
 
     def _weights(self, sets: IntArray) -> FloatArray:
         """Of the rows of training sets, repeated rows together."""
-        return np.array([self.merged.together(self._apart(k)) for k in sets])
+        weights = row_weights(self._weight, len(sets), self.own[sets])
+        if self.merged.any:
+            weights = np.array([self.merged.together(one) for one in weights])
+        return weights
 
     def _apart(self, k: int) -> FloatArray:
         weight = self._weight.copy()
@@ -366,7 +369,8 @@ class TrainingSets:
         return course_of(self._tracker.problem, self._tracker.factor, point.C, point.coef)
 
     def _some_free(self, point: Point) -> bool:
-        size, box = np.abs(point.coef), point.C * self._tracker.problem.weight
+        rows = np.flatnonzero(at_knot(point.state))  # the others are at a bound
+        size, box = np.abs(point.coef[rows]), point.C * self._tracker.problem.weight[rows]
         near = tolerances.AT_BOUND * box
         return bool(((size > near) & (size < box - near)).any())
 

@@ -18,7 +18,7 @@ from .. import tolerances
 from ..judge.ledger import Ledger
 from ..problem.folds import folds_of_rows
 from ..problem.grid import Grid
-from ..problem.problem import Problem, Task
+from ..problem.problem import Problem, Task, row_weights
 from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
 from .between import Ends, Tests, compare
@@ -34,7 +34,7 @@ __all__ = ["EveryRow", "first_of_twins", "starting_points"]
 PER_DECADE = 2
 # Rows that are worth a table of their own, as a part of all and at least; halving the interval at
 # most so often.
-PART, ENOUGH, MOST_HALVINGS = 0.05, 14, 8
+PART, ENOUGH, MOST_HALVINGS = 0.03, 14, 8
 
 
 def starting_points(low: float, high: float) -> FloatArray:
@@ -166,9 +166,7 @@ class EveryRow:
         self._few.clear()
 
     def _weights(self, which: IntArray) -> FloatArray:
-        weight = np.tile(self.problem.weight, (len(which), 1))
-        weight[np.arange(len(which)), self.rows[which]] = 0.0
-        return weight
+        return row_weights(self.problem.weight, len(which), self.rows[which])
 
     # ---- at one C ------------------------------------------------------------------------------
 

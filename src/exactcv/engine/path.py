@@ -463,7 +463,7 @@ def _block_cost(state: StateArray, factor: Factor) -> tuple[int, float]:
 
 def at_knot(state: StateArray) -> NDArray[np.bool_]:
     """Which rows lie at a knot."""
-    return (state > 0) & (state % 2 == 1)
+    return np.asarray((state > 0) & ((state & 1) > 0))
 
 
 def at_bound(point: Point) -> NDArray[np.bool_]:

@@ -113,10 +113,8 @@ class Problem:
 
     def weighted(self, weight: FloatArray) -> Problem:
         """The same problem with other row weights; what depends on K alone is shared."""
-        other = replace(self, weight=weight)
-        for name in ("diagonal", "K_single", "same"):
-            if name in self.__dict__:
-                other.__dict__[name] = self.__dict__[name]
+        other = object.__new__(type(self))  # asked for thousands of times: quicker than `replace`
+        other.__dict__.update(self.__dict__, weight=weight)
         return other
 
     @cached_property

@@ -8,7 +8,8 @@ from ...types import FloatArray
 
 __all__ = ["between"]
 
-NEAREST, TRIED, RIDGE = 24, (1, 3, 12), 1e-9
+NEAREST, TRIED, RIDGE = 64, (1, 3, 12), 1e-9
+FIRST, CLOSE = 24, 4.0
 OFF, OFF_KNOT = (0.03, 0.125, 0.5), 0.125
 
 
@@ -61,18 +62,26 @@ def between(
     if not len(rows):
         return False, same
 
-    def proved(w: FloatArray, most: float) -> bool:
+    def reach(w: FloatArray) -> float:
         some = rows[: len(w)]
         apart = float(square - 2.0 * w @ kernel[some] + w @ K[np.ix_(some, some)] @ w)
-        reach = max(apart, 1e-9 * abs(square))
-        return _enough(value, gap, reach, bend, float(off[: len(w)].max()), most)
+        return max(apart, 1e-9 * abs(square))
+
+    def proved(w: FloatArray, most: float) -> bool:
+        return _enough(value, gap, reach(w), bend, float(off[: len(w)].max()), most)
 
     for count in TRIED:
         total = room[:count].sum()
         if total > 0.0 and proved(room[:count] / total, total):
             return True, same
-    w = _projection(K[np.ix_(rows, rows)], kernel[rows])
-    return proved(w, float((np.where(w > 0, room, other) / np.abs(w)).min())), same
+    for count in (FIRST, NEAREST):
+        w = _projection(K[np.ix_(rows[:count], rows[:count])], kernel[rows[:count]])
+        most = float((np.where(w > 0, room[:count], other[:count]) / np.abs(w)).min())
+        if proved(w, most):
+            return True, same
+        if least * most <= 2.0 * bend or reach(w) * bend >= CLOSE * 4.0 * value[0] * value[1]:
+            break
+    return False, same
 
 
 def _projection(K_MM: FloatArray, kernel: FloatArray) -> FloatArray:
