@@ -30,10 +30,6 @@ def aim(tol: float) -> float:
     return tol if tol >= ROUGH else POLISH * tol
 
 
-# What values that are claimed may be off by, as a share of what the engine aims at: the duality gap
-# has up to ten times as much of it.
-CLAIMED = 0.05
-
 # The working-set solver, where the engine falls back on it.
 REFIT = 1e-10
 

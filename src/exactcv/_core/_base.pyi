@@ -22,4 +22,5 @@ class Base:
         intercept: bool,
         tol: float,
         held: int = 0,
+        whole: FloatArray | None = None,
     ) -> None: ...

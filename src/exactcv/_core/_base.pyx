@@ -51,10 +51,12 @@ cdef class Base:
     held : int
         So many columns of other rows are kept at most, or as many as fit if 0; more than the rows
         that may change their place at a time (``_leave_out.MOST_CHANGED``).
+    whole : (a - k, a), optional
+        The columns of all other rows, as rows.
     """
 
     def __init__(self, K, rows, table, border, tail, u, c, state, knots, levels, bint intercept,
-                 double tol, Py_ssize_t held=0):
+                 double tol, Py_ssize_t held=0, whole=None):
         self.K, self.rows = K, rows
         self.table, self.border, self.tail = table, border, tail
         self.u, self.c, self.state = u, c, state
@@ -64,14 +66,19 @@ cdef class Base:
         others = self.a - self.k
         if held == 0:
             held = max(COLUMN_BYTES // (8 * max(self.a, 1)), LEAST_COLUMNS)
-        self.columns = np.empty((min(others, held), self.a))
-        self.slot = np.full(others, -1, dtype=np.intp)
-        self.slot_owner = np.full(self.columns.shape[0], -1, dtype=np.intp)
+        if whole is None:
+            self.columns = np.empty((min(others, held), self.a))
+            self.slot = np.full(others, -1, dtype=np.intp)
+            self.slot_owner = np.full(self.columns.shape[0], -1, dtype=np.intp)
+        else:
+            self.columns = whole
+            self.slot = np.arange(others, dtype=np.intp)
+            self.slot_owner = np.arange(others, dtype=np.intp)
         self.pinned = np.zeros(self.a, dtype=np.int8)
         self.wanted = np.empty(self.columns.shape[0], dtype=np.intp)
         cdef Py_ssize_t i
         for i in range(self.a):
-            self.scale = max(self.scale, fabs(self.K[rows[i], rows[i]]))
+            self.scale = max(self.scale, fabs(self.K[self.rows[i], self.rows[i]]))
 
     cdef const double* column(self, Py_ssize_t i) noexcept nogil:
         """Column i of T; it stays where it is while i is pinned."""

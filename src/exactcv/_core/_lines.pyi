@@ -18,7 +18,7 @@ class Lines:
         intercept: FloatArray,
         C: FloatArray,
         own: IntArray,
-        blurred: float,
+        blurred: FloatArray,
         out: FloatArray,
     ) -> None: ...
     def intercepts(

@@ -84,11 +84,11 @@ cdef class Lines:
 
     def judge(self, const double[:, ::1] h, const double[:, ::1] coef,
               const double[::1] intercept, const double[::1] C, const Py_ssize_t[::1] own,
-              double blurred, double[:, ::1] out):
+              const double[::1] blurred, double[:, ::1] out):
         """KKT violation, duality gap, primal objective and floor of each solution.
 
-        ``own[k]`` is a row that solution k leaves out besides, or -1; ``blurred`` is what h may be
-        off by besides rounding.
+        ``own[k]`` is a row that solution k leaves out besides, or -1; ``blurred[k]`` is what its h
+        may be off by besides rounding, in the Euclidean norm.
         """
         cdef Py_ssize_t k
         cdef exactcv_sums_t sums
@@ -96,10 +96,10 @@ cdef class Lines:
         with nogil:
             for k in range(coef.shape[0] if self.n > 0 else 0):
                 sums = self._sums(&h[k, 0], &coef[k, 0], intercept[k], C[k], own[k])
-                self._conclude(&sums, intercept[k], blurred, &out[k, 0])
+                self._conclude(&sums, intercept[k], C[k], blurred[k], &out[k, 0])
                 if self.intercept:
                     unsure = self._doubt(&h[k, 0], &coef[k, 0], intercept[k], C[k], own[k], &sums)
-                    out[k, 0] = max(out[k, 0], (unsure + blurred) / self.scales.unit)
+                    out[k, 0] = max(out[k, 0], (unsure + blurred[k]) / self.scales.unit)
 
     def intercepts(self, const double[:, ::1] h, const double[:, ::1] coef,
                    const double[::1] C, const Py_ssize_t[::1] own, double[::1] out):
@@ -132,7 +132,7 @@ cdef class Lines:
             s.reach += size * stiff
         return s
 
-    cdef void _conclude(self, exactcv_sums_t *s, double b, double blurred,
+    cdef void _conclude(self, exactcv_sums_t *s, double b, double C, double blurred,
                         double *out) noexcept nogil:
         cdef double widest = self.scales.widest, unit = self.scales.unit
         cdef double root = widest if widest > 0.0 else 1.0
@@ -145,7 +145,10 @@ cdef class Lines:
             kkt = max(kkt, off / s.size)
         if not self.intercept:
             kkt = max(kkt, fabs(b))
-        gap = s.bracket + (noise + blurred) * s.wide + 0.5 * stray * stray
+        # The brackets change by at most the error of each u times its part of ``wide``, none of
+        # which is more than the widest box: the norm of those parts by Cauchy and Schwarz.
+        gap = s.bracket + noise * s.wide + blurred * sqrt(s.wide * C * self.scales.most)
+        gap += 0.5 * stray * stray
         gap += off * (2.0 * unit + fabs(b) + norm * widest)
         gap = stray + sqrt(2.0 * max(gap, 0.0))
         gap = 0.5 * gap * gap

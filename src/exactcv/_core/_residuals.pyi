@@ -12,7 +12,7 @@ def judge(
     lightest: float,
     slack: float,
     fit_intercept: bool,
-    blurred: float,
+    blurred: FloatArray,
     out: FloatArray,
 ) -> None: ...
 def intercepts(

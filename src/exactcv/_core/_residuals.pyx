@@ -65,7 +65,7 @@ def judge(
     double lightest,
     double slack,
     bint fit_intercept,
-    double blurred,
+    const double[::1] blurred,
     double[:, ::1] out,
 ):
     """KKT violation, duality gap, primal objective and floor of each solution (hinge loss).
@@ -73,7 +73,7 @@ def judge(
     ``own[k]`` is a row that solution k leaves out beyond those without weight in ``table``, or -1.
     out[k] = (violation, absolute gap, primal, floor).  See ``judge/piecewise_linear.py`` for what
     they mean; ``widest`` is max sqrt(K_ii), ``heaviest`` the largest weight, ``lightest`` the least
-    and ``blurred`` what h may be off by besides rounding.
+    and ``blurred[k]`` what the h of solution k may be off by besides rounding.
     """
     cdef Py_ssize_t n = coef.shape[1], k, j
     cdef exactcv_tally_t t
@@ -96,7 +96,7 @@ def judge(
                 size *= table[3, j]
                 t.stray += size
                 t.reach += size
-            conclude(&t, intercept[k], widest, fit_intercept, blurred, &out[k, 0])
+            conclude(&t, intercept[k], widest, fit_intercept, blurred[k], &out[k, 0])
             if fit_intercept:
                 size = doubt(&h[k, 0], &coef[k, 0], table, j, C[k], intercept[k], &t, heaviest,
                              lightest, slack)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from ..judge import ledger as entries
-from ..judge.claims import PROBES, Claims
+from ..judge.claims import PROBES
 from ..judge.intercept import closeness
 from ..judge.ledger import Ledger
 from ..problem.problem import Task
@@ -31,8 +31,6 @@ __all__ = ["BLOCK", "FoldSolver", "Leaves", "Place", "blocks"]
 
 # Folds handed to the compiled loop at a time.
 BLOCK = 256
-# Folds whose claims are checked together: more are cheaper, but all are void if one is wrong.
-CHECKED = 1024
 # With so few rows at a knot, K c takes less than the check of what is claimed of it.
 FEW_TO_CLAIM = 2 * PROBES
 # So many folds that are far from the solution at hand are worth another one, so often; unless so
@@ -136,49 +134,44 @@ class FoldSolver:
         """Settle what can be settled in rounds; returns what can not."""
         far = []
         claiming = self.task.want_decision and len(table.base.members) > FEW_TO_CLAIM
-        claiming &= table.covers(self.merged.first)
-        for which in blocks(len(leaves), CHECKED):
+        claiming &= self.ledger.takes_claims and table.covers(self.merged.first)
+        for which in blocks(len(leaves), BLOCK):
             mine = leaves.part(which)
-            failed = self._by_claims(place, table, mine) if claiming else None
-            far.append(self._by_products(place, table, mine) if failed is None else failed)
+            if claiming:
+                failed, met = self._by_claims(place, table, mine)
+                # Where most have to be worked out after all, there is no point in claims.
+                claiming = met >= len(mine) // 2
+            else:
+                failed = self._by_products(place, table, mine)
+            far.append(failed)
         return leaves.part(np.concatenate(far) if far else slice(0))
 
     def _by_products(self, place: Place, table: Table, leaves: Leaves) -> NDArray[np.bool_]:
-        """Settle folds, K c by products with K; returns which are left."""
-        far = np.zeros(len(leaves), dtype=bool)
+        """Settle some folds, K c by products with K; returns which are left."""
+        far, todo = np.zeros(len(leaves), dtype=bool), np.arange(len(leaves))
         labels = not (self.task.want_decision or self.judge_all) and self.ledger.sound(place.l)
-        for which in blocks(len(leaves), BLOCK):
-            if labels:
-                sure, far[which] = self._prove(place.l, table, leaves.part(which))
-                which = which[~sure & ~far[which]]
-            mine = leaves.part(which)
-            coef, found = table.solutions(mine.sites, mine.taken, self.cancel)
-            far[which] = found.failed
-            self._judge(place, mine.part(~found.failed), pick(coef, ~found.failed))
+        if labels:
+            sure, far = self._prove(place.l, table, leaves)
+            todo = todo[~sure & ~far]
+        mine = leaves.part(todo)
+        coef, found = table.solutions(mine.sites, mine.taken, self.cancel)
+        far[todo] = found.failed
+        self._judge(place, mine.part(~found.failed), pick(coef, ~found.failed))
         return far
 
-    def _by_claims(self, place: Place, table: Table, leaves: Leaves) -> NDArray[np.bool_] | None:
-        """The same with the u that the table gives; None if those turn out to be no good."""
-        claims = self.ledger.claims(place.l)
-        if claims is None:
-            return None
-        far = np.zeros(len(leaves), dtype=bool)
-        K, first = self.task.problem.K, self.merged.first
-        for which in blocks(len(leaves), BLOCK):
-            mine = leaves.part(which)
-            coef, u, found = table.solutions_and_values(mine.sites, mine.taken, self.cancel)
-            far[which] = found.failed
-            good = ~found.failed
-            mine, coef, u = mine.part(good), pick(coef, good), pick(u, good)
-            apart, h = self.apart(coef, mine), np.take(u, first, axis=1) if self.merged.any else u
-            h += (apart @ K[0] - h[:, 0])[:, None]  # without the intercept
-            met = self._enter(place, mine, coef, apart, (claims, h))
-            # What misses the mark with the allowance may meet it without.
-            self._judge(place, mine.part(~met), coef[~met])
-        if claims.hold():
-            return far
-        self.ledger.how[np.ix_(place.later, leaves.folds)] = 0
-        return None
+    def _by_claims(
+        self, place: Place, table: Table, leaves: Leaves
+    ) -> tuple[NDArray[np.bool_], int]:
+        """The same with the u that the table gives; also how many those were good enough for."""
+        coef, u, found = table.solutions_and_values(leaves.sites, leaves.taken, self.cancel)
+        good = ~found.failed
+        mine, coef, u = leaves.part(good), pick(coef, good), pick(u, good)
+        apart, h = self.apart(coef, mine), self.merged.spread(u)
+        h += (apart @ self.task.problem.K[0] - h[:, 0])[:, None]  # without the intercept
+        met = self._enter(place, mine, coef, apart, h)
+        # What misses the mark with the allowance may meet it without.
+        self._judge(place, mine.part(~met), coef[~met])
+        return found.failed, int(met.sum())
 
     def _prove(
         self, l: int, table: Table, leaves: Leaves
@@ -245,7 +238,7 @@ class FoldSolver:
         leaves: Leaves,
         coef: FloatArray,
         apart: FloatArray,
-        claimed: tuple[Claims, FloatArray] | None = None,
+        claimed: FloatArray | None = None,
     ) -> NDArray[np.bool_]:
         """Have solutions judged, those that hold for every larger C at all of them."""
         met, lasts = np.zeros(len(leaves), dtype=bool), np.zeros(len(leaves), dtype=bool)
@@ -258,7 +251,7 @@ class FoldSolver:
                     leaves.folds[which],
                     pick(apart, which),
                     within=tolerances.POLISH * self.task.tol,
-                    claimed=None if claimed is None else (claimed[0], pick(claimed[1], which)),
+                    claimed=None if claimed is None else pick(claimed, which),
                 )
         return met
 
@@ -275,10 +268,10 @@ class FoldSolver:
         rest = coef[np.arange(len(leaves)), leaves.sites]
         out = self.merged.apart(coef)
         for r in np.flatnonzero(self.merged.copies[leaves.rows] > 1):
-            weight = np.where(self.merged.first == leaves.sites[r], self.task.problem.weight, 0.0)
-            weight[leaves.rows[r]] = 0.0
-            others = np.flatnonzero(weight)
-            out[r, others] = rest[r] * weight[others] / weight[others].sum()
+            others = self.merged.rows_of(int(leaves.sites[r]))
+            others = others[others != leaves.rows[r]]
+            weight = self.task.problem.weight[others]
+            out[r, others] = rest[r] * weight / weight.sum()
         out[np.arange(len(leaves)), leaves.rows] = 0.0
         return out
 

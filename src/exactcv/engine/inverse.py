@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from ..types import FloatArray
 
@@ -16,6 +16,16 @@ STRIP = 256
 def scale_of(K_MM: FloatArray) -> float:
     """The size of the entries; 1 where every row is the origin of a linear kernel."""
     return float(K_MM.diagonal().max(initial=0.0)) or 1.0
+
+
+def mirror(upper: FloatArray, out: FloatArray) -> None:
+    """The symmetric matrix whose upper triangle is given; may be done in place."""
+    for start in range(0, len(upper), STRIP):
+        rows, after = slice(start, start + STRIP), slice(start + STRIP, None)
+        corner = np.triu(upper[rows, rows])
+        out[rows, rows] = corner + np.triu(corner, 1).T
+        out[rows, after] = upper[rows, after]
+        out[after, rows] = upper[rows, after].T
 
 
 class Bordered:
@@ -68,11 +78,42 @@ class Bordered:
         if self.size == 0 or not len(right):
             return np.zeros((len(right), self.size)), np.zeros(len(right))
         x = self._solve(right + self.constant)
-        beta = np.zeros(len(right))
+        return x, self._balance(x)
+
+    def eliminate(self, right: FloatArray, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The rows  [-x, rest - beta - x right'],  x and beta as in `solve`; and the betas.
+
+        ``rest`` is the kernel matrix of the rows whose border ``right`` is, and is overwritten.
+        With the factor L and w = L^-1 (r + constant) the square on the right is
+
+            rest + constant - w w' + S beta beta',      S the sum of (K_MM + constant)^-1 1,
+
+        which is symmetric, and takes half the operations of the product with x.
+        """
+        count, k = right.shape
+        if count == 0 or k == 0:
+            return np.hstack([np.zeros((count, k)), rest]), np.zeros(count)
+        right = right + self.constant
+        halfway = blas.dtrsm(1.0, self._factor, right.T, lower=1, overwrite_b=1)
+        # By rows its upper triangle is the lower one by columns, which is how BLAS sees it.
+        swept = blas.dsyrk(-1.0, halfway, 1.0, rest.T, trans=1, lower=1, overwrite_c=1)
+        x = blas.dtrsm(1.0, self._factor, halfway, lower=1, trans_a=1, overwrite_b=1).T
+        beta = self._balance(x)
+        if self.intercept:
+            shift = np.sqrt([self.constant, self._ones.sum()])[:, None] * [np.ones(count), beta]
+            swept = blas.dsyrk(1.0, shift, 1.0, swept, trans=1, lower=1, overwrite_c=1)
+        rows = np.empty((count, k + count))
+        np.negative(x, out=rows[:, :k])
+        mirror(swept.T, rows[:, k:])
+        return rows, beta
+
+    def _balance(self, x: FloatArray) -> FloatArray:
+        """Make solutions without the border those with it, in place; returns beta."""
+        beta = np.zeros(len(x))
         if self.intercept:
             beta = (x.sum(axis=1) - 1.0) / self._ones.sum()
             x -= beta[:, None] * self._ones
-        return x, beta
+        return beta
 
     def inverse(self) -> FloatArray:
         """The inverse without the border's own row and column."""
@@ -81,11 +122,7 @@ class Bordered:
         found, _ = lapack.dpotri(self._factor, lower=1)
         # Its lower triangle is there, column by column: the upper one of the transpose by rows.
         inverse = np.asarray(found.T)
-        for start in range(0, self.size, STRIP):
-            rows = slice(start, start + STRIP)
-            square = inverse[rows, rows]
-            square[:] = np.triu(square) + np.triu(square, 1).T
-            inverse[start + STRIP :, rows] = inverse[rows, start + STRIP :].T
+        mirror(inverse, inverse)
         if self.intercept:
             for start in range(0, self.size, STRIP):
                 rows = slice(start, start + STRIP)

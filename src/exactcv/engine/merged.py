@@ -96,9 +96,32 @@ class Merged:
         if not self.any:
             return coef
         share = self._share if weight is None else self._shares(weight)
-        out = np.take(coef, self.first, axis=-1)  # in the order of rows, unlike coef[..., first]
-        out *= share
+        rows = self._repeated if weight is None else np.arange(len(self.first))
+        out = coef.copy()
+        out[..., rows] = np.take(coef, self.first[rows], axis=-1) * share[rows]
         return out
+
+    def rows_of(self, site: int) -> IntArray:
+        """The rows of the site for which this row stands."""
+        ends = np.searchsorted(self._sorted[0], [site, site + 1])
+        return self._sorted[1][slice(*ends)]
+
+    def spread(self, values: FloatArray) -> FloatArray:
+        """Give the rows of each site the value of the first, in place."""
+        if self.any:
+            others = np.flatnonzero(self.first != np.arange(len(self.first)))
+            values[..., others] = values[..., self.first[others]]
+        return values
+
+    @cached_property
+    def _sorted(self) -> tuple[IntArray, IntArray]:
+        """Sites in order, and the row of each."""
+        order = np.argsort(self.first, kind="stable")
+        return self.first[order], order
+
+    @cached_property
+    def _repeated(self) -> IntArray:
+        return np.flatnonzero(self.copies > 1)
 
     @cached_property
     def _share(self) -> FloatArray:

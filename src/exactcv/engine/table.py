@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from .. import tolerances
 from .._core._base import Base
 from .._core._drive import Outcome
+from .._core._gather import gather
 from .._core._leave_out import FACTS, LeaveOut
-from ..judge.claims import FLATTERY, PROBES
 from ..problem.problem import Problem
 from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
@@ -24,25 +24,47 @@ __all__ = ["Found", "Inverse", "Table"]
 # Added to a matrix that rounding keeps from being positive definite, relative to its diagonal.
 RIDGE = 1e-14
 NOTHING = np.empty((0, 1))
+# The most that all columns of a table may take.
+WHOLE_BYTES = 256_000_000
+# Random combinations of columns, and by how much their errors may flatter (``judge/claims.py``): a
+# normal number is below 1 / FLATTERY in size with a probability of 0.38.
+PROBES, FLATTERY = 48, 2.0
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Part of the table for the rows at a knot and ``others``; see ``_core/_base.pyx``."""
+    """Part of the table for the rows at a knot and ``others``; see ``_core/_base.pyx``.
+
+    Columns of the others are made when they are needed, or if it is ``complete``, all at once, which
+    is quicker for most of them.
+    """
 
     problem: Problem
     system: Bordered
     P: FloatArray
     members: IntArray
     others: IntArray
+    complete: bool = False
 
     @cached_property
     def border(self) -> FloatArray:
-        return self.problem.K[np.ix_(self.others, self.members)]
+        return gather(self.problem.K, self.others, self.members)
 
     @cached_property
     def _solved(self) -> tuple[FloatArray, FloatArray]:
+        if self.complete:
+            return -self._eliminated[0][:, : len(self.members)], self._eliminated[1]
         return self.system.solve(self.border)
+
+    @cached_property
+    def _eliminated(self) -> tuple[FloatArray, FloatArray]:
+        among = gather(self.problem.K, self.others, self.others)
+        return self.system.eliminate(self.border, among)
+
+    @property
+    def whole(self) -> FloatArray | None:
+        """The columns of all others, as rows, if they are all there."""
+        return self._eliminated[0] if self.complete else None
 
     @property
     def tail(self) -> FloatArray:
@@ -134,14 +156,18 @@ class Inverse:
         self.P = self.system.inverse()
         return full
 
-    def columns(self, others: IntArray) -> Columns:
-        """For these other rows."""
-        if self._columns is None or not np.array_equal(self._columns.others, others):
-            self._columns = Columns(self.problem, self.system, self.P, self.members, others)
-        return self._columns
+    def columns(self, others: IntArray, leaving: int = 0) -> Columns:
+        """For these other rows, of which so many are to be left out."""
+        most = WHOLE_BYTES / (8 * max(len(others) * (len(others) + len(self.members)), 1))
+        complete = 2 * leaving >= len(others) > 0 and most >= 1
+        had = self._columns
+        if had is None or not np.array_equal(had.others, others) or complete > had.complete:
+            had = Columns(self.problem, self.system, self.P, self.members, others, complete)
+            self._columns = had
+        return had
 
     def _system(self) -> Bordered:
-        K_MM = self.problem.K[np.ix_(self.members, self.members)]
+        K_MM = gather(self.problem.K, self.members, self.members)
         system = Bordered(K_MM, self.problem.fit_intercept)
         ridge = RIDGE * scale_of(K_MM)
         while system.least == 0.0:  # not positive definite, by rounding
@@ -200,6 +226,7 @@ class Table:
             problem.K, rows, columns.free, columns.border, columns.tail,
             self.u[rows], self.coef[rows], base.state[rows],
             problem.loss.knots[rows], base.levels[rows], problem.fit_intercept, self.tol,
+            whole=columns.whole,
         )  # fmt: skip
         offset = np.zeros(len(rows))
         if given is not None:
@@ -279,6 +306,9 @@ class Table:
         on_segment = np.flatnonzero((place < 0) | (place >= k))
         column_of = np.full(len(who), -1, dtype=np.intp)
         column_of[on_segment] = np.arange(len(on_segment))
+        if self.columns.whole is not None and (place >= 0).all():
+            column_of[on_segment] = place[on_segment] - k
+            return self.columns.whole, column_of
         out = who[on_segment]
         response, tail = self.columns.solved_for(out, place[on_segment] - k)
         columns = np.empty((len(out), k + len(others)))

@@ -4,7 +4,8 @@ A method never reports a decision value or a residual.  It reports, for a fold a
 coefficients and the intercept; the ledger recomputes  u = K c + b  from those, and from u the
 left-out decision values, the KKT violation and the duality gap (``certificate.py``).  Folds whose
 label was proved without a solution, and folds that removing the row does not change, are entered
-as such.  K c may be claimed for many solutions at once; claims are checked (``claims.py``).
+as such.  K c may be claimed; claims are checked, and what they may be off by is charged for
+(``claims.py``).
 
 Entries are disjoint slots of preallocated arrays, so threads may write at the same time.
 """
@@ -26,7 +27,7 @@ from .._core.reference.residuals import ROUNDING
 from ..problem.losses import PiecewiseLinear
 from ..problem.problem import Guests, Problem, Task
 from ..problem.units import Units
-from ..tolerances import AT_BOUND, POLISH, ROUGH
+from ..tolerances import AT_BOUND, ROUGH
 from ..types import FloatArray, IntArray
 from .certificate import Certificate, attainable, judge_for, relative_gap, without
 from .claims import Claims
@@ -114,6 +115,7 @@ class Ledger:
         self._lock = threading.Lock()
         self._scratch = threading.local()
         self._judge = judge_for(problem)
+        self._claims: Claims | None = None
         self._alike: tuple[IntArray, IntArray] | None = None
         # In leave-one-out, pair f is fold f: the row it leaves out.
         self._own = folds.pair_rows if folds.leave_one_out else None
@@ -193,13 +195,13 @@ class Ledger:
         coef: FloatArray,
         *,
         within: float | None = None,
-        claimed: tuple[Claims, FloatArray] | None = None,
+        claimed: FloatArray | None = None,
     ) -> NDArray[np.bool_]:
         """Enter leave-one-out solutions that hold at several grid points, as the full data's does.
 
         They are multiplied by K once, and judged at each.  Returns which need not be tried again at
-        the first; at the others only those that need not are entered.  With ``claimed`` values they
-        are not multiplied at all: it is then up to the caller to see that the claims `Claims.hold`.
+        the first; at the others only those that need not are entered.  With ``claimed``, what their
+        K c is said to be, they are not multiplied at all (only where `takes_claims`).
         """
         with self._timed():
             coef = np.ascontiguousarray(coef, dtype=float)
@@ -209,19 +211,10 @@ class Ledger:
             self.how[l, folds[meets]] = SOLVED
         return out[0]
 
-    def claims(self, l: int) -> Claims | None:
-        """For values of K c that are claimed of solutions near the full data's at grid point l.
-
-        None if this judge cannot make allowance for them.
-        """
-        judge, aim = self._judge, POLISH * self.task.tol
-        if not isinstance(judge, PiecewiseLinearJudge):
-            return None
-        near, b = (self.coef[l], self.h[l]), float(self.intercept[l])
-        allowed = judge.allowance(near[1], near[0], b, float(self.task.grid.Cs[l]), aim)
-        if not allowed > 0.0:
-            return None
-        return Claims(self.task.problem.K, judge, allowed, near)
+    @property
+    def takes_claims(self) -> bool:
+        """Can this judge make allowance for values that are claimed?"""
+        return isinstance(self._judge, PiecewiseLinearJudge)
 
     def unchanged(self, l: int, folds: IntArray) -> None:
         """Enter folds whose solution is the full-data one."""
@@ -412,7 +405,7 @@ class Ledger:
         coef: FloatArray,
         intercept: FloatArray | None,
         within: float | None,
-        claimed: tuple[Claims, FloatArray] | None = None,
+        claimed: FloatArray | None = None,
     ) -> NDArray[np.bool_]:
         """Leave-one-out folds where the full data has one solution: K c from its and what differs.
 
@@ -426,23 +419,20 @@ class Ledger:
             columns = self._buffer("columns", n, np.intp)
             scratch = self._buffer("mark", n)
             count = _residuals.touched_columns(coef, self.coef[first], own, scratch, columns)
-        else:
-            claims, values_of = claimed
-            claims.add(coef, values_of)
-            judge = claims.judge
         values, out = np.empty((len(ls), block)), np.empty((len(ls), block, 4))
         # A few folds at a time, so that their K c stay in the processor's cache.
         for start in range(0, block, CACHED_FOLDS):
             part = slice(start, start + CACHED_FOLDS)
             c, mine = coef[part], own[part]
             if claimed is None:
-                h = self._nearby(first, c, mine, columns[:count])
+                h, off = self._nearby(first, c, mine, columns[:count]), ()
             else:
-                h = values_of[part]
+                h = claimed[part]
+                off = (self._off(first, c, h),)
             for k, C in enumerate(self.task.grid.Cs[ls]):
                 Cs = np.full(len(c), C)
                 b_part = judge.intercepts(h, c, Cs, mine) if b is None else b[part]
-                out[k, part] = judge.figures(h, c, b_part, Cs, mine)
+                out[k, part] = judge.figures(h, c, b_part, Cs, mine, *off)
                 values[k, part] = h[np.arange(len(c)), mine] + b_part
                 if k == 0 and self._seen is not None:
                     self._seen(self, folds[part], c, h, b_part)
@@ -450,6 +440,13 @@ class Ledger:
             self._note(l, folds, out[k])
             self._decide(l, folds, folds, values[k], out[k][:, 3])
         return np.array([self._meets(figures, within) for figures in out])
+
+    def _off(self, l: int, coef: FloatArray, h: FloatArray) -> FloatArray:
+        """What claims about solutions near the full data's may be off by."""
+        with self._lock:
+            if self._claims is None:
+                self._claims = Claims(self.task.problem.K)
+        return self._claims.off(coef, h, (self.coef[l], self.h[l]))
 
     def _nearby(self, l: int, coef: FloatArray, own: IntArray, touched: IntArray) -> FloatArray:
         """K c, where c differs from the full data's in the columns touched and in its own row."""

@@ -103,8 +103,7 @@ class PiecewiseLinearJudge:
     """The judge of one training set; see ``certificate.Judge``.
 
     ``weight`` is zero for rows that take no part; C_i = C weight_i.  ``table`` (hinge loss only) is
-    what ``vector.h`` says; other losses are judged by ``lines``.  ``blurred`` is what every h
-    may be off by besides rounding.
+    what ``vector.h`` says; other losses are judged by ``lines``.
     """
 
     loss: PiecewiseLinear
@@ -115,7 +114,6 @@ class PiecewiseLinearJudge:
     lines: Lines | None
     heaviest: float
     lightest: float
-    blurred: float = 0.0
 
     @classmethod
     def of(
@@ -147,7 +145,7 @@ class PiecewiseLinearJudge:
             lines = _lines(self.loss, weight, self.fit_intercept, self.scale)
         lightest = float(weight.min(where=weight > 0, initial=np.inf))
         fixed = self.loss, weight, self.fit_intercept, self.scale
-        return PiecewiseLinearJudge(*fixed, table, lines, heaviest, lightest, self.blurred)
+        return PiecewiseLinearJudge(*fixed, table, lines, heaviest, lightest)
 
     def astray(self, coef: FloatArray, rows: IntArray, C: float) -> FloatArray:
         """tau_i |c_i| of rows that take no part, in units of the largest knot."""
@@ -178,9 +176,14 @@ class PiecewiseLinearJudge:
         intercept: FloatArray,
         C: FloatArray,
         own: IntArray | None = None,
+        blurred: FloatArray | None = None,
     ) -> FloatArray:
-        """KKT violation, absolute duality gap, primal objective and floor of each solution."""
+        """KKT violation, absolute duality gap, primal objective and floor of each solution.
+
+        ``blurred`` is what the h of each may be off by besides rounding, in the Euclidean norm.
+        """
         out = np.empty((len(coef), 4))
+        blurred = np.zeros(len(coef)) if blurred is None else blurred
         if own is None:
             own = np.full(len(coef), -1, dtype=np.intp)
         if self.table is not None:
@@ -194,32 +197,13 @@ class PiecewiseLinearJudge:
                 own,
                 *scales,
                 self.fit_intercept,
-                self.blurred,
+                blurred,
                 out,
             )
             return out
         assert self.lines is not None
-        self.lines.judge(h, coef, intercept, C, own, self.blurred, out)
+        self.lines.judge(h, coef, intercept, C, own, blurred, out)
         return out
-
-    def allowance(
-        self, h: FloatArray, coef: FloatArray, intercept: float, C: float, aim: float
-    ) -> float:
-        """What the h of solutions near this one may be off by if their figures are to be ``aim``.
-
-        For the hinge the gap has up to ten times as much of it (see above), and no C in it.  For
-        other losses it has what the brackets of rows at a knot can change by, and nothing is left
-        if that is no more than rounding.
-        """
-        if self.table is not None:
-            return tolerances.CLAIMED * aim
-        one, b = np.array([float(C)]), np.array([intercept])
-        _, _, primal, floor = self.figures(h[None], coef[None], b, one)[0]
-        away = np.abs(h[:, None] + intercept - self.loss.knots).min(axis=1)
-        width = C * self.weight * (self.loss.slopes[:, -1] - self.loss.slopes[:, 0])
-        wide = float(width[away <= reference.NEAR * self.scale.unit].sum())
-        allowed = 0.5 * aim * min(self.scale.unit, primal / wide if wide > 0 else np.inf)
-        return allowed if allowed >= floor else 0.0
 
 
 def _lines(
