@@ -110,7 +110,6 @@ def _choose_kernel(
     return choose_kernel(
         settings,
         n=n,
-        n_classes=0,
         extra_bytes=8 * n * p if sparse.issparse(loaded.X) else 0,
         memory_limit=memory_limit,
         before=before,

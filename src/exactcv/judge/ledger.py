@@ -424,8 +424,9 @@ class Ledger:
         for start in range(0, block, CACHED_FOLDS):
             part = slice(start, start + CACHED_FOLDS)
             c, mine = coef[part], own[part]
+            off: tuple[FloatArray, ...] = ()
             if claimed is None:
-                h, off = self._nearby(first, c, mine, columns[:count]), ()
+                h = self._nearby(first, c, mine, columns[:count])
             else:
                 h = claimed[part]
                 off = (self._off(first, c, h),)
@@ -581,13 +582,17 @@ class Ledger:
         """Enter decision values and what the target makes of them; their figures are entered.
 
         A label that the rounding of its value could turn round means nothing, however good the
-        solution is: it counts as a violation of 1.
+        solution is: it counts as a violation of 1.  Nor does one that f and b, each off by as much
+        as rows miss their knots, could turn round (where the tolerance is rough, such labels are
+        counted: `unproved`).
         """
-        problem, target = self.task.problem, self.task.problem.target
-        y, rounding = problem.y[self.task.folds.pair_rows[pairs]], floor / ROUNDING
+        problem, tol, target = self.task.problem, self.task.tol, self.task.problem.target
+        y, blur = problem.y[self.task.folds.pair_rows[pairs]], floor / ROUNDING
+        if tol < ROUGH:
+            blur = blur + 2.0 * np.minimum(self.kkt[l, folds], tol)
         self.decision[l, pairs] = values
         self.wrong[l, pairs] = target.wrong(y, values)
-        blurred = target.wrong(y, values - rounding) != target.wrong(y, values + rounding)
+        blurred = target.wrong(y, values - blur) != target.wrong(y, values + blur)
         if blurred.any():
             where = np.broadcast_to(l, blurred.shape)[blurred]
             columns = np.broadcast_to(folds, blurred.shape)[blurred]
