@@ -140,7 +140,7 @@ def test_threads_and_memory_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     from exactcv.lowrank import shared
 
     X, codes, weight = data(4)
-    task = task_of(X, codes, weight, folds_by_name("5", X, codes))
+    task = task_of(X, codes, weight, folds_by_name("5", X, codes), m=5, chunk=8)
     alone, both = run(task), run(task, 2)
     np.testing.assert_array_equal(alone.decision, both.decision)
     made = []
@@ -148,8 +148,8 @@ def test_threads_and_memory_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(
         shared, "scratch_array", lambda *given: made.append(given[2]) or scratch(*given)
     )
-    features = 8 * N * 12
-    tight = run(replace(task, task=replace(task.task, budget=2 * features)), 2)
+    features = 8 * N * 5
+    tight = run(replace(task, task=replace(task.task, budget=int(2.48 * features))), 2)
     assert made == [True]
     np.testing.assert_allclose(tight.decision, alone.decision, atol=1e-9)
     np.testing.assert_array_equal(labels_of(tight), labels_of(alone))

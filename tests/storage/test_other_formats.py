@@ -74,9 +74,12 @@ def test_onnx_gives_the_same_to_nine_digits(kernel: Any, labels: list[Any]) -> N
 
 
 @pytest.mark.parametrize("shape", ["ovr", "ovo"])
-def test_onnx_with_several_classes(shape: Any) -> None:
+@pytest.mark.parametrize("approx", [None, "nystroem"])
+def test_onnx_with_several_classes(shape: Any, approx: Any) -> None:
     rows, classes = load_iris(return_X_y=True)
-    model = exactcv.SVCCV(Cs=[1.0], cv=5, decision_function_shape=shape).fit(rows, classes)
+    more = {"approx": approx, "n_components": 20, "random_state": 0}
+    model = exactcv.SVCCV(Cs=[1.0], cv=5, decision_function_shape=shape, **more)
+    model.fit(rows, classes)
     new = rows + np.random.default_rng(0).normal(size=rows.shape)
     label, decision = outputs(model, new)
     np.testing.assert_allclose(decision, model.decision_function(new), rtol=0, atol=1e-9)
