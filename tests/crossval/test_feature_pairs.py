@@ -180,6 +180,28 @@ def test_the_only_row_of_a_class(grid: dict[str, Any]) -> None:
     assert found.wrong[:, 40].all()
 
 
+def test_folds_that_fall_short_have_the_callers_numbers() -> None:
+    """No solution meets a tolerance of 1e-18: all rows that were solved are named."""
+    X, codes, weight = data(3)
+    task = task_of(X, codes, weight, leave_one_out_folds(N), Cs=[1.0])
+    found = run(replace(task, task=replace(task.task, tol=1e-18)))
+    exact = run(task)
+    short = {fold for _, fold in found.certificate.unresolved if fold >= 0}
+    assert short and not found.certificate.exact and exact.certificate.exact
+    # A row whose own class and rivals are far away is no support vector, and changes nothing.
+    Z = found.feature_map.transform(X)
+    values = np.einsum("pm,nm->np", found.weights[:, 0], Z) + found.intercept[:, 0]
+    signs = {(a, b): p for p, (a, b) in enumerate(task.pairs)}
+    inside = [
+        any(
+            codes[i] in pair and (2 * (codes[i] == pair[1]) - 1) * values[i, p] < 1 + 1e-6
+            for pair, p in signs.items()
+        )
+        for i in range(N)
+    ]
+    assert short <= set(np.flatnonzero(inside).tolist())
+
+
 def test_dask_rows() -> None:
     da = pytest.importorskip("dask.array")
     X, codes, weight = data(3)
