@@ -140,7 +140,7 @@ def test_threads_and_memory_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     from exactcv.lowrank import shared
 
     X, codes, weight = data(4)
-    task = task_of(X, codes, weight, folds_by_name("5", X, codes))
+    task = task_of(X, codes, weight, folds_by_name("5", X, codes), m=5, chunk=8)
     alone, both = run(task), run(task, 2)
     np.testing.assert_array_equal(alone.decision, both.decision)
     made = []
@@ -148,8 +148,8 @@ def test_threads_and_memory_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(
         shared, "scratch_array", lambda *given: made.append(given[2]) or scratch(*given)
     )
-    features = 8 * N * 12
-    tight = run(replace(task, task=replace(task.task, budget=2 * features)), 2)
+    features = 8 * N * 5
+    tight = run(replace(task, task=replace(task.task, budget=int(2.48 * features))), 2)
     assert made == [True]
     np.testing.assert_allclose(tight.decision, alone.decision, atol=1e-9)
     np.testing.assert_array_equal(labels_of(tight), labels_of(alone))
@@ -178,6 +178,28 @@ def test_the_only_row_of_a_class(grid: dict[str, Any]) -> None:
     np.testing.assert_allclose(found.decision, exact.decision, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(labels_of(found), exact.labels)
     assert found.wrong[:, 40].all()
+
+
+def test_folds_that_fall_short_have_the_callers_numbers() -> None:
+    """No solution meets a tolerance of 1e-18: all rows that were solved are named."""
+    X, codes, weight = data(3)
+    task = task_of(X, codes, weight, leave_one_out_folds(N), Cs=[1.0])
+    found = run(replace(task, task=replace(task.task, tol=1e-18)))
+    exact = run(task)
+    short = {fold for _, fold in found.certificate.unresolved if fold >= 0}
+    assert short and not found.certificate.exact and exact.certificate.exact
+    # A row whose own class and rivals are far away is no support vector, and changes nothing.
+    Z = found.feature_map.transform(X)
+    values = np.einsum("pm,nm->np", found.weights[:, 0], Z) + found.intercept[:, 0]
+    signs = {(a, b): p for p, (a, b) in enumerate(task.pairs)}
+    inside = [
+        any(
+            codes[i] in pair and (2 * (codes[i] == pair[1]) - 1) * values[i, p] < 1 + 1e-6
+            for pair, p in signs.items()
+        )
+        for i in range(N)
+    ]
+    assert short <= set(np.flatnonzero(inside).tolist())
 
 
 def test_dask_rows() -> None:

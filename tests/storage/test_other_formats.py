@@ -74,13 +74,29 @@ def test_onnx_gives_the_same_to_nine_digits(kernel: Any, labels: list[Any]) -> N
 
 
 @pytest.mark.parametrize("shape", ["ovr", "ovo"])
-def test_onnx_with_several_classes(shape: Any) -> None:
+@pytest.mark.parametrize("approx", [None, "nystroem"])
+def test_onnx_with_several_classes(shape: Any, approx: Any) -> None:
     rows, classes = load_iris(return_X_y=True)
-    model = exactcv.SVCCV(Cs=[1.0], cv=5, decision_function_shape=shape).fit(rows, classes)
+    more = {"approx": approx, "n_components": 20, "random_state": 0}
+    model = exactcv.SVCCV(Cs=[1.0], cv=5, decision_function_shape=shape, **more)
+    model.fit(rows, classes)
     new = rows + np.random.default_rng(0).normal(size=rows.shape)
     label, decision = outputs(model, new)
     np.testing.assert_allclose(decision, model.decision_function(new), rtol=0, atol=1e-9)
     assert label.tolist() == model.predict(new).tolist()
+
+
+def test_the_numbers_of_a_graph_of_several_classes() -> None:
+    """Kernel values with the landmarks, times these coefficients, are the values of the pairs."""
+    from exactcv.lowrank.features import cross_kernel
+    from exactcv.storage.onnx_export import _parts
+
+    rows, classes = load_iris(return_X_y=True)
+    model = exactcv.SVCCV(Cs=[1.0], cv=5, approx="nystroem", n_components=20, random_state=0)
+    model.set_params(decision_function_shape="ovo").fit(rows, classes)
+    landmarks, coef, intercept = _parts(model)
+    values = cross_kernel(rows, landmarks, model.feature_map_.kernel) @ coef + intercept
+    np.testing.assert_allclose(-values, model.decision_function(rows), rtol=0, atol=1e-8)
 
 
 def test_onnx_with_landmarks_and_in_a_pipeline() -> None:

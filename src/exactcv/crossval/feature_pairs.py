@@ -137,7 +137,9 @@ def cross_validate_features(task: FeatureClasses, workers: Workers) -> FeatureRe
     budget = max((task.task.budget - shared.kept) // together, 1)
 
     def solve(pair: tuple[int, int], own_workers: Workers) -> _Solved:
-        return _Pair(moved, shared, ballot, *pair).solve(budget, own_workers)
+        solved = _Pair(moved, shared, ballot, *pair).solve(budget, own_workers)
+        workers.watch.part_done()
+        return solved
 
     order = largest_first(task)
     if together > 1:
@@ -155,10 +157,18 @@ def cross_validate_features(task: FeatureClasses, workers: Workers) -> FeatureRe
         weights=np.stack([one.ran.ledger.weights for one in done]),
         intercept=np.stack([one.ran.ledger.intercept for one in done]),
         feature_map=shared.feature_map,
-        certificate=worst_certificate(done, task.task.tol, True),
+        certificate=_numbered(worst_certificate(done, task.task.tol, True), task, tests),
         at_bound=np.average([one.ran.ledger.at_bound() for one in done], axis=0, weights=sizes),
         stats=added_counts(done, len(task.grid), len(task.folds)),
     )
+
+
+def _numbered(certificate: Certificate, task: FeatureClasses, tests: IntArray) -> Certificate:
+    """With folds numbered as the caller does: where they leave out single rows, these moved."""
+    if not task.folds.every_row_alone:
+        return certificate
+    named = ((l, f if f < 0 else int(tests[f])) for l, f in certificate.unresolved)
+    return replace(certificate, unresolved=sorted(named))
 
 
 def _two_classes(task: FeatureClasses, workers: Workers) -> FeatureResults:

@@ -36,7 +36,7 @@ from .solver import LARGEST, Room, Runner, Sample, Solved, Solver
 from .task import FeatureProblem, FeatureTask
 from .verdict import Farthest, Spread
 
-__all__ = ["METHOD", "LowRank", "check_room", "fit_map", "runner_of"]
+__all__ = ["METHOD", "LowRank", "check_room", "fit_map", "least_memory", "runner_of"]
 
 # gamma="median" and "scale" are worked out on at most so many rows.
 GAMMA_ROWS = 2000
@@ -146,13 +146,10 @@ def check_room(task: FeatureTask) -> int:
 def _sample_size(task: FeatureTask, n: int) -> int:
     """How many of n rows the sample has: what a quarter of the memory holds, at most.
 
-    Refuses n_components if not even the least fits: two rows of the sample a dimension, a chunk
-    (features take twice their size while they are made) and a few matrices of m x m.
+    Refuses n_components if not even the least fits.
     """
-    source, m = task.problem.source, task.problem.n_components
+    m, need = task.problem.n_components, least_memory(task, n)
     least = min(n, max(GAMMA_ROWS, 2 * m))
-    chunk = min(int(np.diff(source.bounds).max()), task.options.chunk_rows)
-    need = 8 * m * (2 * least + 2 * chunk + 4 * m + source.p)
     if need > task.budget:
         what = "columns" if task.problem.approx is None else "components"
         raise InputError(
@@ -165,6 +162,18 @@ def _sample_size(task: FeatureTask, n: int) -> int:
         return n
     wanted = max(SAMPLE_ROWS, 2 * task.options.target(m))
     return min(n, wanted, max(least, task.budget // (4 * 2 * 8 * m)))
+
+
+def least_memory(task: FeatureTask, n: int) -> int:
+    """Bytes without which n rows cannot be worked on, besides features that are kept.
+
+    Two rows of the sample a dimension, a chunk (features take twice their size while they are made)
+    and a few matrices of m x m.
+    """
+    source, m = task.problem.source, task.problem.n_components
+    least = min(n, max(GAMMA_ROWS, 2 * m))
+    chunk = min(int(np.diff(source.bounds).max()), task.options.chunk_rows)
+    return 8 * m * (2 * least + 2 * chunk + 4 * m + source.p)
 
 
 def _gamma(X: Any, kernel: Kernel) -> float:

@@ -16,7 +16,7 @@ from ..exceptions import InputTypeError
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .features import FeatureMap, features_of
-from .method import check_room, fit_map, runner_of
+from .method import check_room, fit_map, least_memory, runner_of
 from .passes.distributed import DaskRows
 from .passes.local import LocalRunner, scratch_array
 from .rows.kept import keep_rows
@@ -78,6 +78,8 @@ class _Here:
     def make(cls, task: FeatureTask, fmap: FeatureMap, order: IntArray, workers: Workers) -> _Here:
         source, options = task.problem.source, task.options
         on_disk = options.store_for(source.n, fmap.n_components, task.budget) != "memory"
+        size = source.n * fmap.n_components * np.dtype(options.dtype).itemsize
+        on_disk |= size + least_memory(task, source.n) > task.budget
         Z = scratch_array((source.n, fmap.n_components), options.dtype, on_disk, options.folder)
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
