@@ -175,6 +175,7 @@ class FeatureRequest:
                 n_components,
                 seed,
                 plan.fit_intercept,
+                landmarks=chosen.landmarks,
             ),
             folds=inputs.check_folds(given.cv, rows, groups, given.random_state, present),
             grid=make_grid(given.Cs, given.lambdas, source.n),

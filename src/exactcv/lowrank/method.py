@@ -25,6 +25,7 @@ from ..runtime.memory import readable
 from ..runtime.threads import Workers
 from .entries import Entries
 from .features import FeatureMap, features_of, make_feature_map
+from .landmarks import landmarks_among
 from .left_out import leave_folds_out, leave_one_out
 from .passes.distributed import DaskRows, DaskRunner, active_client
 from .passes.local import LocalRunner
@@ -120,7 +121,9 @@ def _features(task: FeatureTask) -> tuple[FeatureMap, Sample]:
     X = taken[: len(rows)]
     if kernel.uses_gamma:
         kernel = replace(kernel, gamma=_gamma(taken[len(rows) :], kernel))
-    landmarks = X[:m] if approx == "nystroem" else None
+    landmarks = None
+    if approx == "nystroem":
+        landmarks = landmarks_among(X, m, problem.landmarks)
     fmap = make_feature_map(approx, kernel, m, landmarks, problem.source.p, problem.seed)
     if size == problem.n:
         X, rows = X[np.argsort(by_key)], np.arange(size)

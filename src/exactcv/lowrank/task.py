@@ -25,7 +25,8 @@ __all__ = ["FeatureProblem", "FeatureTask"]
 class FeatureProblem:
     """Rows that can be read in chunks, labels +-1, weights, and how features are made of rows.
 
-    ``seed`` draws the features, and every sample of the rows.
+    ``seed`` draws the features, and every sample of the rows; ``landmarks`` says how those of
+    Nystroem are drawn (``landmarks.py``).
     """
 
     source: RowSource
@@ -37,6 +38,7 @@ class FeatureProblem:
     seed: int
     fit_intercept: bool = True
     target: Target = SIGNS
+    landmarks: str = "random"
 
     @property
     def n(self) -> int:
