@@ -84,7 +84,7 @@ def test_the_default_grid_grows_in_C_and_gamma() -> None:
     shown = model._overview()
     lambdas, gammas = shown.lambdas, shown.gammas
     assert "has grown by" in shown.grown and shown.grown in " ".join(model.summary().split())
-    assert len(lambdas) > 5 and len(gammas) > 3
+    assert len(lambdas) > 7 and len(gammas) > 3
     np.testing.assert_allclose(gammas[1:] / gammas[:-1], 4.0)
     np.testing.assert_allclose(lambdas[:-1] / lambdas[1:], 10**0.5)
     same = model_of(lambdas=lambdas, gamma=list(gammas), n_components=60).fit(X, y)

@@ -273,7 +273,7 @@ def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
     "--lambdas",
     metavar="LIST",
     help="Instead of --Cs; a single number N is the papers' grid of N values. Default with "
-    "features in place of the kernel: 1e-2:1e-4:5, and further while the best point is at the "
+    "features in place of the kernel: 1e-2:1e-5:7, and further while the best point is at the "
     "edge.",
 )
 @click.option("--degree", type=int, default=3, show_default=True, help="Of the poly kernel.")

@@ -195,8 +195,9 @@ def cross_validate(
         ("memory", "spill" to disk, "recompute" in every pass; "auto" is the first if it takes at
         most 40 percent of the memory, else the last), ``dtype`` of the features ("float64",
         "float32"; sums are float64), ``folder`` to spill to, ``chunk_rows``, ``target_rows`` (in
-        the small problems; more rows, fewer passes) and ``cluster`` (False: do not use the active
-        client).
+        the small problems; more rows, fewer passes), ``cluster`` (False: do not use the active
+        client) and ``landmarks`` of Nystroem ("random" rows, or "kmeans": the centres of clusters,
+        which come nearer to the kernel).
     epsilon : float
         Of ``loss="epsilon_insensitive"``, in the units of y.
     quantile : float

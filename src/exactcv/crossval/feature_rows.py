@@ -51,6 +51,7 @@ class FeatureRows:
             fit_intercept=plan.fit_intercept,
             target=plan.target,
             loss=LossRule(plan.loss, plan.parameters).for_rows(y),
+            landmarks=self.options.landmarks,
         )
         wants = plan.want_decision
         return FeatureTask(problem, folds, grid, wants, plan.tol, self.options, self.budget)

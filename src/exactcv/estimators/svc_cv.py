@@ -105,7 +105,7 @@ class SVCCV(KernelClassifier):
         classes.  The default is that of ``cross_validate``, C from 1e-3 to 1e3 over the scale of
         the kernel; while its best point is at an edge it grows there, in C and in gamma, three
         times at most at each end, as ``summary()`` says.  With ``approx`` it is lambda from 1e-2 to
-        1e-4, which grows in the same way.  The papers' grid is ``lambdas=50``.
+        1e-5, which grows in the same way.  The papers' grid is ``lambdas=50``.
         ``Cs="all"`` takes no grid but every C of the default range (`error_path`): C is then the
         middle of the widest interval with the least error; it goes with the hinge loss, method
         "exact", accuracy and ``select="min"``.

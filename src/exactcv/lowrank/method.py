@@ -27,6 +27,7 @@ from ..runtime.threads import Workers
 from ..types import IntArray
 from .entries import Entries
 from .features import FeatureMap, features_of, make_feature_map
+from .landmarks import landmarks_among
 from .left_out import leave_folds_out, leave_one_out
 from .passes.distributed import DaskRows, DaskRunner, active_client
 from .passes.local import LocalRunner
@@ -126,7 +127,7 @@ def fit_map(problem: FeatureProblem, rows: IntArray) -> tuple[FeatureMap, Any]:
     X = taken[: len(rows)]
     if kernel.uses_gamma:
         kernel = replace(kernel, gamma=_gamma(taken[len(rows) :], kernel))
-    landmarks = X[:m] if approx == "nystroem" else None
+    landmarks = landmarks_among(X, m, problem.landmarks) if approx == "nystroem" else None
     return make_feature_map(approx, kernel, m, landmarks, problem.source.p, problem.seed), X
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..exceptions import InputError, InputTypeError, UnsupportedError
 from ..problem import checks
+from .landmarks import LANDMARKS
 from .passes.local import STORES
 
 __all__ = ["Options"]
@@ -35,6 +36,8 @@ class Options:
         1000 at least.  It changes the way to the solution, not the solution.
     cluster : bool
         Use the Dask cluster of an active client.  Dask input is left to Dask in any case.
+    landmarks : "random" or "kmeans"
+        Which rows the landmarks of Nystroem are: see ``landmarks.py``.
     """
 
     features: str = "auto"
@@ -43,6 +46,7 @@ class Options:
     folder: str | os.PathLike[str] | None = None
     target_rows: int | None = None
     cluster: bool = True
+    landmarks: str = "random"
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Options:
@@ -63,6 +67,7 @@ class Options:
                 raise InputError(f"method_options[{name!r}] must be a positive int, got {rows!r}")
         _check_folder(options.folder)
         checks.check_flag("method_options['cluster']", options.cluster)
+        checks.check_choice("method_options['landmarks']", options.landmarks, LANDMARKS)
         return options
 
     def target(self, m: int) -> int:

@@ -28,10 +28,11 @@ __all__ = ["FeatureProblem", "FeatureTask"]
 class FeatureProblem:
     """Rows that can be read in chunks, labels +-1 or numbers, weights, and how features are made.
 
-    ``seed`` draws the features, and every sample of the rows.  y is the user's, whatever the units
-    of ``loss`` are.  ``feature_map`` is given where it has been fitted before, to more rows than
-    these.  ``approx`` is None where the columns of the rows are the features: the kernel is linear
-    then, and nothing is approximate.
+    ``seed`` draws the features, and every sample of the rows; ``landmarks`` says how those of
+    Nystroem are drawn (``landmarks.py``).  y is the user's, whatever the units of ``loss`` are.
+    ``feature_map`` is given where it has been fitted before, to more rows than these.  ``approx``
+    is None where the columns of the rows are the features: the kernel is linear then, and nothing
+    is approximate.
     """
 
     source: RowSource
@@ -45,6 +46,7 @@ class FeatureProblem:
     target: Target = SIGNS
     loss: LossRule = field(default_factory=LossRule)
     feature_map: FeatureMap | None = None
+    landmarks: str = "random"
 
     @property
     def n(self) -> int:

@@ -9,7 +9,7 @@ real data that is enough (benchmarks/results/default_grid.md).
 
 With features in place of the kernel there are many rows, and what a lambda does to
 (1/n) sum L + lambda ||f||^2 hardly depends on how many, while the same C = 1 / (2 n lambda) would
-regularise ever less.  There the default grid is one of lambdas, 1e-2 to 1e-4, with three gammas:
+regularise ever less.  There the default grid is one of lambdas, 1e-2 to 1e-5, with three gammas:
 small, for every point is a pass over many rows, and it grows in the same way.
 """
 
@@ -30,7 +30,7 @@ __all__ = ["MOST_GROWTH", "End", "Grid", "default_grid", "feature_grid", "make_g
 
 DECADES = (-3, 3)  # of the default grid
 PER_DECADE = 4
-FEATURE_LAMBDAS = np.geomspace(1e-2, 1e-4, 5)  # with features in place of the kernel
+FEATURE_LAMBDAS = np.geomspace(1e-2, 1e-5, 7)  # with features in place of the kernel
 MOST_GROWTH = 3  # decades of C, and gammas, that the default grid gains at each end
 MOST_POWER = 60  # of ten, in the scale of the kernel: beyond it float64 is at its end anyway
 PAPERS_GRID_SIZE = 50
@@ -116,12 +116,12 @@ def default_grid(n: float, scale: float = 1.0) -> Grid:
 
 
 def feature_grid(n: float) -> Grid:
-    """Lambda from 1e-2 to 1e-4, for features in place of the kernel; it may grow.
+    """Lambda from 1e-2 to 1e-5, for features in place of the kernel; it may grow.
 
     Examples
     --------
     >>> feature_grid(50).Cs[[0, -1]], feature_grid(50).next_decade("high").lambdas[-1]
-    (array([  1., 100.]), 1e-05)
+    (array([   1., 1000.]), 1e-06)
     """
     lambdas = _rounded(FEATURE_LAMBDAS)
     Cs = _inverse(lambdas, n, "lambdas")
