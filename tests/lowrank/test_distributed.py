@@ -134,6 +134,7 @@ def test_a_worker_dies_with_small_problems(data, client, monkeypatch, cv: Any) -
         kind = type(work).__name__
         if kind not in calls:
             calls.append(kind)
+            client.wait_for_workers(2, timeout=300)  # one of two dies, not both
             workers = [pid for pid in client.run(os.getpid).values() if pid not in killed]
             killed.append(workers[0])
             threading.Timer(0.02, lambda: os.kill(workers[0], signal.SIGKILL)).start()

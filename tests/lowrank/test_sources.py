@@ -127,6 +127,10 @@ def test_bad_parquet(tmp_path: Path) -> None:
     [
         ({"x": [1.0, 2.0]}, r"b\.parquet has no column 'label', which the first file has"),
         ({"label": [0, 1]}, r"b\.parquet has no column 'x', which the first file has"),
+        (
+            {"x": [1.0, 2.0], "label": [0, 1], "z": [3.0, 4.0]},
+            r"b\.parquet has a column 'z', which the first file has not",
+        ),
         ({"x": ["u", "v"], "label": [0, 1]}, r"column 'x' of .*b\.parquet holds string"),
         ({"x": [1.0, 2.0], "label": ["0", "1"]}, r"'label' of .*b\.parquet holds string, that"),
     ],

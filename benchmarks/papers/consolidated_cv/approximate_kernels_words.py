@@ -155,9 +155,8 @@ def dask(rows: dict[str, Row]) -> str:
     ]  # fmt: skip
     note = (
         "One thread each, Nystroem with m = 200, 50 lambdas, leave-one-out error curve; features "
-        "are kept where they are made. Sent: guesses; received: sums, and the rows near the "
-        "margins. The small problems and the rows that bounds do not settle are solved on the "
-        "client, on one thread, while the workers wait (two cores cannot show more); a cluster is "
-        "for rows that one machine cannot hold."
+        "are kept where they are made. Sent: guesses and open rows; received: labels, solutions "
+        "and the rows near their margins. Small problems and the rows that bounds do not settle "
+        "are solved on the workers, the first guess on the client, on one thread."
     )
     return "\n\n".join(["## Two Dask workers", markdown(head, lines), note])

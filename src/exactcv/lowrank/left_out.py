@@ -27,6 +27,8 @@ __all__ = ["Predict", "leave_folds_out", "leave_one_out"]
 TOGETHER = 1000
 # The same of single rows, whose small problems are all there at once.
 TOGETHER_ALONE = 64
+# Rows beyond the small problem of a grid point that are left out in one piece of work.
+MOST_AT_ONCE = 4096
 # Rows around the margin for each dimension, and at least, when rows are left out that move far; and
 # in all, of all grid points that are looked at together.
 AROUND, LEAST_AROUND, MOST_AROUND = 8, 2000, 60_000
@@ -204,17 +206,23 @@ class _LeaveOneOut:
         # The longest first, so that no thread is left with one when the others are done.
         ready = [int(l) for l in np.argsort(sizes)[::-1] if sizes[l]]
         self.n_waiting = 0
-        waiting = [
-            [np.concatenate(column) for column in zip(*self.waiting[l], strict=True)] for l in ready
-        ]
+        some = [one for l in ready for one in self._blocks(l)]
         items = [
             (self.solved[l].home, Z, self.loss(self.y[rows]), self.weight[rows])
-            for l, (rows, Z) in zip(ready, waiting, strict=True)
+            for l, rows, Z in some
         ]
         found = self.solver.runner.small(self._leaving(_LeaveFar), (), items)
-        for l, (rows, Z), (outcome, _) in zip(ready, waiting, found, strict=True):
+        for (l, rows, Z), (outcome, _) in zip(some, found, strict=True):
             self._note(l, rows, Z, outcome)
+        for l in ready:
             self.waiting[l] = []
+
+    def _blocks(self, l: int) -> Iterator[tuple[int, IntArray, FloatArray]]:
+        """What waits at a grid point, in blocks that can be solved side by side."""
+        rows, Z = (np.concatenate(column) for column in zip(*self.waiting[l], strict=True))
+        for start in range(0, len(rows), MOST_AT_ONCE):
+            mine = slice(start, start + MOST_AT_ONCE)
+            yield l, rows[mine], Z[mine]
 
     def _note(self, l: int, rows: IntArray, Z: FloatArray, outcome: Outcome) -> None:
         """Enter what was solved; what escaped waits for the solver."""

@@ -73,6 +73,7 @@ class ParquetRows:
                 raise InputError(f"{path} has no column {name!r}; it has {', '.join(names)}")
         index = index_columns(self._files[0].schema_arrow)
         no_features = {*others, *index}
+        self._all_columns = features is None
         self.names = features or [name for name in names if name not in no_features]
         for file, opened in zip(_files(path), self._files, strict=True):
             self._check_schema(file, opened.schema_arrow, others)
@@ -105,6 +106,13 @@ class ParquetRows:
         for name in (*self.names, *others):
             if name not in schema.names:
                 raise InputError(f"{file} has no column {name!r}, which the first file has")
+        if self._all_columns:
+            for name in schema.names:
+                if name not in first.names and name not in index_columns(schema):
+                    raise InputError(
+                        f"{file} has a column {name!r}, which the first file has not; write both "
+                        "alike"
+                    )
         for name in others:
             kind, before = schema.field(name).type, first.field(name).type
             if _sort_of(kind) != _sort_of(before):
