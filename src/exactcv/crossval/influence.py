@@ -223,8 +223,8 @@ def _read_test(
     unknown = ~np.isin(labels, request.classes)
     if unknown.any():
         raise InputError(
-            f"y_test has the label {labels[unknown].tolist()[0]!r}, which is none of the classes of y, "
-            f"{inputs.shown_classes(request.classes)}"
+            f"y_test has the label {labels[unknown].tolist()[0]!r}, which is none of the classes "
+            f"of y, {inputs.shown_classes(request.classes)}"
         )
     return rows, np.where(labels == request.classes[1], 1.0, -1.0)
 
