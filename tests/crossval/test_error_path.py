@@ -137,7 +137,10 @@ def test_plot_shows_steps_and_grid():
         ({"C_range": 1.0}, exactcv.InputTypeError, "two numbers"),
         ({"C_range": (1.0, np.inf)}, exactcv.InputError, "C_range"),
         ({"method": "refit"}, exactcv.UnsupportedError, "method='exact'"),
-        ({"loss": "squared"}, exactcv.UnsupportedError, "hinge"),
+        ({"loss": "squared"}, exactcv.UnsupportedError, "every C is for loss='hinge'"),
+        ({"loss": "squared_hinge"}, exactcv.UnsupportedError, "every C is for loss='hinge'"),
+        ({"loss": "logistic"}, exactcv.UnsupportedError, "every C is for loss='hinge'"),
+        ({"loss": "hing"}, exactcv.InputError, "not known"),
         ({"loss": "epsilon_insensitive"}, exactcv.UnsupportedError, "steps"),
     ],
 )
@@ -157,6 +160,14 @@ def test_outside_the_range_nothing_is_known():
     path = exactcv.error_path(*_data(20), C_range=(0.1, 1.0))
     with pytest.raises(exactcv.InputError, match="range"):
         path.at(2.0)
+    with pytest.raises(exactcv.InputTypeError, match="a number or an array of numbers"):
+        path.at("one")
+
+
+@pytest.mark.parametrize("Cs", ["all", "All"])
+def test_who_knows_every_c_is_named(Cs):
+    with pytest.raises(exactcv.InputTypeError, match="error_path"):
+        exactcv.cross_validate(*_data(20), Cs=Cs)
 
 
 def test_interrupt():

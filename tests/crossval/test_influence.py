@@ -140,6 +140,12 @@ def test_errors(more: dict[str, Any], words: str) -> None:
         exactcv.influence(X, y, **({"C": 1.0} | more))
 
 
+def test_several_classes() -> None:
+    X, y = data()
+    with pytest.raises(exactcv.InputError, match="take the rows of two at a time"):
+        exactcv.influence(X, np.arange(len(y)) % 3, C=1.0)
+
+
 def test_an_only_row() -> None:
     X, y = data()
     y[:] = "no"

@@ -104,6 +104,23 @@ def test_settings(settings: dict[str, Any]) -> None:
         assert np.isnan(model.cv_results_["decision"]).sum() == 0
 
 
+def test_what_is_told_of_the_choice_stays() -> None:
+    """Errors were counted with the rows; of the rows themselves nothing is left."""
+    X, y = CANCER
+    model = exactcv.SVCCV(Cs=[0.1, 1.0], cv=5, probability=True).fit(X, y)
+    found = model.forget([3, 77]).forget(120)
+    assert found.summary() == model.summary()
+    shown, before = found._overview(), model._overview()
+    assert shown.n_tested == before.n_tested == len(y)
+    assert np.array_equal(shown.interval, before.interval)
+    rest = np.delete(np.arange(len(y)), [3, 77, 120])
+    order = np.argsort(shown.left_out.row)
+    assert np.array_equal(shown.left_out.row[order], rest)
+    for name in ("truth", "predicted", "wrong_at", "probability", "decision"):
+        kept = getattr(before.left_out, name)[np.argsort(before.left_out.row)][rest]
+        assert np.array_equal(getattr(shown.left_out, name)[order], kept)
+
+
 def test_weights_and_rows_of_no_weight() -> None:
     X, y = CANCER
     weight = np.random.default_rng(2).uniform(0.2, 3.0, len(y))

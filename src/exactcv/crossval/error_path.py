@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
@@ -185,6 +185,8 @@ def follow_path(
 
 def path_plan(method: str, loss: str, fit_intercept: Any, tol: Any) -> Plan:
     """The plan of method "exact"; other methods and losses are refused with a reason."""
+    if loss in WHY_HINGE:  # first: method "exact" does not have them either, and would name others
+        _refuse(loss)
     plan = Plan.of(
         method=method, loss=loss, fit_intercept=fit_intercept, want_decision=True, tol=tol
     )
@@ -194,11 +196,15 @@ def path_plan(method: str, loss: str, fit_intercept: Any, tol: Any) -> Plan:
             "every C needs method='exact'"
         )
     if loss != "hinge":
-        raise UnsupportedError(
-            f"every C is for loss='hinge', not {loss!r}: {WHY_HINGE.get(loss, OF_NUMBERS)}; "
-            "cross_validate takes a grid"
-        )
+        _refuse(loss)
     return plan
+
+
+def _refuse(loss: str) -> NoReturn:
+    raise UnsupportedError(
+        f"every C is for loss='hinge', not {loss!r}: {WHY_HINGE.get(loss, OF_NUMBERS)}; "
+        "cross_validate takes a grid"
+    )
 
 
 def check_range(C_range: Any, name: str = "C_range") -> tuple[float, float]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import InputError
+from ..exceptions import InputError, InputTypeError
 from ..judge.certificate import Certificate
 from ..report.words import paragraph
 from ..runtime.frozen import freeze
@@ -104,7 +104,10 @@ class ErrorPath:
 
         At a breakpoint itself what holds above it is given.
         """
-        Cs = np.asarray(C, dtype=float)
+        try:
+            Cs = np.asarray(C, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InputTypeError(f"C must be a number or an array of numbers, got {C!r}") from error
         low, high = self.C_range
         if not ((Cs >= low) & (Cs <= high)).all():
             raise InputError(

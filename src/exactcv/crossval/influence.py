@@ -45,6 +45,7 @@ __all__ = ["influence"]
 
 # Rows whose influence is worked out at a time.
 BLOCK = 256
+OF_TWO = "influence is that of two classes on each other: take the rows of two at a time"
 
 
 def influence(
@@ -194,7 +195,7 @@ def _check_convex(task: Task) -> None:
 
 def _check_rows(y: Any, sample_weight: Any) -> None:
     """Every class keeps a row when one is gone."""
-    _, classes, signs = inputs.read_labels(y, len(np.atleast_1d(np.asarray(y))))
+    _, classes, signs = inputs.read_labels(y, len(np.atleast_1d(np.asarray(y))), OF_TWO)
     weight = inputs.read_sample_weight(sample_weight, len(signs))
     for sign, label in zip((-1.0, 1.0), classes.tolist(), strict=True):
         if np.count_nonzero((signs == sign) & (weight > 0)) == 1:
@@ -222,8 +223,8 @@ def _read_test(
     unknown = ~np.isin(labels, request.classes)
     if unknown.any():
         raise InputError(
-            f"y_test has the label {labels[unknown][0]!r}, which is none of the classes of y, "
-            f"{inputs.shown_classes(request.classes)}"
+            f"y_test has the label {labels[unknown].tolist()[0]!r}, which is none of the classes "
+            f"of y, {inputs.shown_classes(request.classes)}"
         )
     return rows, np.where(labels == request.classes[1], 1.0, -1.0)
 

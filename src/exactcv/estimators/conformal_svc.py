@@ -176,8 +176,8 @@ class ConformalSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
         _, self.classes_, codes = inputs.encode_labels(labels, n)
         if len(self.classes_) < 2:
             raise InputError(
-                f"y has one class only, {self.classes_[0]!r}; a classifier needs rows of two "
-                "classes or more"
+                f"y has one class only, {self.classes_.tolist()[0]!r}; a classifier needs rows of "
+                "two classes or more"
             )
         counts = np.bincount(codes)
         self._class_weights = inputs.class_factors(self.class_weight, counts, self.classes_)

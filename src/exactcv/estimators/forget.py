@@ -201,12 +201,7 @@ def _without(model: Model, known: TrainedOn, gone: IntArray) -> Model:
         decision = model.cv_results_["decision"].copy()
         decision[:, gone] = np.nan
         new.cv_results_ = model.cv_results_ | {"decision": decision}
-    seen = model._shown.left_out
-    if seen is not None:
-        kept = ~np.isin(seen.row, gone)
-        parts = {name: getattr(seen, name)[kept] for name in ("row", "truth", "predicted")}
-        decided = None if seen.decision is None else seen.decision[kept]
-        new._shown = replace(model._shown, left_out=replace(seen, **parts, decision=decided))
+    new._shown = model._shown.without(gone)
     if callable(getattr(new, "_correction", None)):  # it would need the rows
         del new._correction
     return new

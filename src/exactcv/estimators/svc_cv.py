@@ -532,7 +532,7 @@ class SVCCV(KernelClassifier):
             )
         if len(self.classes_) < 2:
             raise InputError(
-                f"y has one class only, {self.classes_[0]!r}"
+                f"y has one class only, {self.classes_.tolist()[0]!r}"
                 + (", among the rows with positive weight" if len(keep) < n else "")
                 + "; a classifier needs rows of two classes or more"
             )

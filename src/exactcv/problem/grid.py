@@ -164,7 +164,12 @@ def make_grid(Cs: Any, lambdas: Any, n: float) -> Grid:
 
 def _grid_values(values: Any, name: str) -> FloatArray:
     if isinstance(values, (bool, str)):
-        raise InputTypeError(f"{name} must be a number or an array of numbers, got {values!r}")
+        hint = ""
+        if isinstance(values, str) and values.lower() == "all":
+            hint = "; every C is for SVCCV(Cs='all') and exactcv.error_path"
+        raise InputTypeError(
+            f"{name} must be a number or an array of numbers, got {values!r}{hint}"
+        )
     array = finite_numbers([values] if isinstance(values, numbers.Real) else values, name)
     if len(array) == 0:
         raise InputError(f"{name} is empty")

@@ -7,7 +7,7 @@ of themselves; what is written or drawn depends on it alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -65,6 +65,11 @@ class LeftOutRows:
         others = self.decision.copy()
         others[own] = -np.inf
         return np.asarray(self.decision[own] - others.max(axis=1))
+
+    def part(self, which: NDArray[np.bool_]) -> LeftOutRows:
+        """Some of the pairs."""
+        parts = {one.name: getattr(self, one.name) for one in fields(self)}
+        return LeftOutRows(**{k: None if v is None else v[which] for k, v in parts.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +132,8 @@ class Overview:
         and the ends of its 95 percent interval; None if it was not worked out.
     effective : float or None
         How many tests those of the left-out rows amount to, where rows do not weigh the same.
+    forgotten : int
+        Tests of rows that the model has forgotten since: they count, but ``left_out`` has none.
     grown : str
         How the default grid has grown, in words.
     settled : dict
@@ -170,6 +177,7 @@ class Overview:
     chance: float | None = None
     corrected: tuple[float, float, float] | None = None
     effective: float | None = None
+    forgotten: int = 0
     grown: str = ""
     settled: dict[str, int] = field(default_factory=dict)
     exact: bool = True
@@ -183,7 +191,17 @@ class Overview:
 
     @property
     def n_tested(self) -> int:
-        return len(self.left_out.row)
+        return len(self.left_out.row) + self.forgotten
+
+    def without(self, rows: IntArray) -> Overview:
+        """The same, with nothing of what became of these rows one by one."""
+        kept = ~np.isin(self.left_out.row, rows)
+        return replace(
+            self,
+            left_out=self.left_out.part(kept),
+            forgotten=self.forgotten + int(np.count_nonzero(~kept)),
+            effective=self._tests,
+        )
 
     @property
     def judged(self) -> FloatArray:
@@ -215,14 +233,18 @@ class Overview:
         if self.numbers is not None:
             half = NORMAL * np.nan_to_num(self.se)
             return np.maximum(self.error - half, 0.0), self.error + half
-        n = len(np.unique(self.left_out.row)) if self.effective is None else self.effective
-        return wilson(self.error, n)
+        return wilson(self.error, self._tests)
+
+    @property
+    def _tests(self) -> float:
+        """How many tests of their own there are."""
+        return len(np.unique(self.left_out.row)) if self.effective is None else self.effective
 
     @property
     def class_shares(self) -> FloatArray:
         """Share of each class among the tested pairs."""
         counts = np.bincount(self.left_out.truth, minlength=len(self.classes))
-        return np.asarray(counts / max(self.n_tested, 1))
+        return np.asarray(counts / max(len(self.left_out.row), 1))
 
 
 class HasOverview(Protocol):
