@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import doctest
+import io
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +18,8 @@ from exactcv.cli import main as cli
 
 QUICK = ("--Cs", "0.1,1,10", "--gammas", "2", "--n-jobs", "1")
 
+
+SHELL = re.compile(r"^```sh\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 
 RESULTS = {
     "model.exactcv", "cv.csv", "predictions.csv", "report.html", "curve.png", "run.json",
@@ -55,6 +62,26 @@ def results(out: Path) -> dict[str, Any]:
     lines = found["report.html"].decode().replace("<tr>", "\n<tr>").splitlines()
     found["report.html"] = [line for line in lines if ">time<" not in line]
     return found
+
+
+def run_commands(page: str) -> int:
+    """Run the commands of a page in the current folder; how many blocks print what they say."""
+    blocks = [found for found in SHELL.findall(page) if "exactcv " in found[0]]
+    for commands, expected in blocks:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            for line in commands.splitlines():
+                program, *arguments = shlex.split(line)
+                if program == "python":
+                    exec(compile(arguments[1], "a command", "exec"), {})
+                else:
+                    assert program == "exactcv"
+                    assert cli.main(arguments) == 0
+        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        assert doctest.OutputChecker().check_output(expected, printed.getvalue(), flags), (
+            printed.getvalue()
+        )
+    return len(blocks)
 
 
 class Cut(BaseException):

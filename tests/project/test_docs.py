@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _command_line import SHELL
 
 from exactcv.algorithms import REGISTRY
 
@@ -39,6 +40,14 @@ def test_code_blocks_print_what_they_say(page: Path) -> None:
         REGISTRY.clear()
         REGISTRY.update(known)
         plt.close("all")
+
+
+def test_the_commands_are_those_of_the_readme() -> None:
+    """Which are run (test_readme)."""
+    shown = SHELL.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    for page in PAGES:
+        for found in SHELL.findall(page.read_text(encoding="utf-8")):
+            assert found in shown or "exactcv " not in found[0], page.name
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:

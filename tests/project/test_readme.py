@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import doctest
 import io
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _command_line import run_commands
 
 import exactcv
-from exactcv.cli import main as cli
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
-SHELL = re.compile(r"^```sh\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
@@ -48,22 +45,7 @@ def test_code_blocks_print_what_they_say() -> None:
 def test_commands_print_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
-    blocks = [found for found in SHELL.findall(README) if "exactcv " in found[0]]
-    assert blocks
-    for commands, expected in blocks:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            for line in commands.splitlines():
-                program, *arguments = shlex.split(line)
-                if program == "python":
-                    exec(compile(arguments[1], "README.md", "exec"), {})
-                else:
-                    assert program == "exactcv"
-                    assert cli.main(arguments) == 0
-        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        assert doctest.OutputChecker().check_output(expected, printed.getvalue(), flags), (
-            printed.getvalue()
-        )
+    assert run_commands(README) == 1
 
 
 def test_every_python_block_is_found() -> None:
