@@ -326,9 +326,7 @@ def test_the_defaults_of_many_rows() -> None:
     again = choose_kernel(asked, n=10**6, memory_limit="90TB", before=before)
     assert again.settings == chosen.settings
     for more in ({"cv": "loo"}, {"groups": "g"}):
-        other = choose_kernel(
-            TuneSettings(target="y", **more), n=10**6, memory_limit="1GB"
-        )
+        other = choose_kernel(TuneSettings(target="y", **more), n=10**6, memory_limit="1GB")
         assert other.settings.cv == more.get("cv")
     assert "8000.0 GB" in (chosen.said or "")
     fits = choose_kernel(asked, n=1000, memory_limit="1GB")

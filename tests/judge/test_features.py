@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from exactcv.crossval.run import KernelRows, Plan, run
-from exactcv.judge.features import figures, side_sums, tally
+from exactcv.judge.features import Extent, figures, side_sums, tally
 from exactcv.judge.piecewise_linear import PiecewiseLinearJudge
 from exactcv.problem.folds import Folds
 from exactcv.problem.grid import make_grid
@@ -30,11 +30,15 @@ def solved(C: float, fit_intercept: bool = True) -> tuple[np.ndarray, ...]:
     return Z, y, coef, np.append(coef @ Z, ledger.intercept[0])
 
 
+def extent_of(Z: np.ndarray) -> Extent:
+    return Extent(float(np.linalg.norm(Z, axis=1).max()), 1.0)
+
+
 def judged(Z, y, coef, theta, C, chunks=1, fit_intercept=True) -> np.ndarray:
-    widest = float(np.linalg.norm(Z, axis=1).max())
+    extent = extent_of(Z)
     rows = np.array_split(np.arange(len(y)), chunks)
-    parts = [tally(Z[k], y[k], np.full(len(k), C), coef[k], theta, widest) for k in rows]
-    return np.array(figures(parts, theta, widest, fit_intercept))
+    parts = [tally(Z[k], hinge(y[k]), np.full(len(k), C), coef[k], theta, extent) for k in rows]
+    return np.array(figures(parts, theta, extent, fit_intercept))
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -52,13 +56,11 @@ def test_a_solution_passes_in_chunks_of_any_size(C: float, fit_intercept: bool) 
 
 def test_rows_at_the_bound_of_their_side_add_sums_only() -> None:
     Z, y, coef, theta = solved(1.0)
-    r = y * (Z @ theta[:-1] + theta[-1]) - 1.0
-    far = np.abs(r) > 0.1
-    widest = float(np.linalg.norm(Z, axis=1).max())
-    near = tally(Z[~far], y[~far], np.ones((~far).sum()), coef[~far], theta, widest)
-    low = far & (r < 0)
-    rest = side_sums(Z, y, r[:, None], np.ones((60, 1)), low[:, None]).tally(0, 1.0)
-    split = np.array(figures([near, rest], theta, widest))
+    u = Z @ theta[:-1] + theta[-1]
+    far, extent = np.abs(y * u - 1.0) > 0.1, extent_of(Z)
+    near = tally(Z[~far], hinge(y[~far]), np.ones((~far).sum()), coef[~far], theta, extent)
+    rest = side_sums(Z, hinge(y), u[:, None], np.ones((60, 1)), far[:, None]).tally(0, 1.0)
+    split = np.array(figures([near, rest], theta, extent))
     assert split == pytest.approx(judged(Z, y, coef, theta, 1.0), rel=1e-12, abs=1e-12)
 
 

@@ -11,7 +11,7 @@ from _problems import FloatArray, Small, mixture, rbf
 
 from exactcv._core.reference import residuals as reference
 from exactcv.judge.certificate import Certificate, Judge, PiecewiseLinearJudge, judge_for
-from exactcv.judge.features import figures, tally
+from exactcv.judge.features import Extent, figures, tally
 from exactcv.judge.intercept import doubt
 from exactcv.judge.ledger import SOLVED, Ledger
 from exactcv.problem.differentiable import SquaredLoss, logistic, squared_hinge
@@ -133,12 +133,12 @@ def test_features_with_numbers_that_are_not_finite(where: str, bad: float) -> No
         "coefficient": np.array([2 / 9, -2 / 9]),
         "theta": np.array([2 / 3, -1 / 3]),
     }
-    y, box = np.array([1.0, -1.0]), np.ones(2)
+    loss, box, extent = hinge(np.array([1.0, -1.0])), np.ones(2), Extent(2.0, 1.0)
 
     def judged() -> Any:
-        args = parts["row"], y, box, parts["coefficient"], parts["theta"]
+        args = parts["row"], loss, box, parts["coefficient"], parts["theta"]
         with np.errstate(invalid="ignore"):
-            return figures([tally(*args, 2.0)], parts["theta"], 2.0)
+            return figures([tally(*args, extent)], parts["theta"], extent)
 
     assert judged().kkt <= 1e-14 and judged().gap <= 1e-14
     if where in parts:
