@@ -11,8 +11,8 @@ from exactcv.engine.smo import solve_hinge
 from exactcv.lowrank.small import solve as small
 from exactcv.lowrank.small.exchange import exchange
 from exactcv.lowrank.small.face import Face
+from exactcv.lowrank.small.hinges import FREE, Hinges
 from exactcv.lowrank.small.ordinary import expanded
-from exactcv.lowrank.small.pieces import FREE, Pieces
 from exactcv.lowrank.small.reduced import Reduced, best_intercept
 from exactcv.lowrank.small.sites import sites_of
 from exactcv.lowrank.small.smoothing import smoothed
@@ -63,7 +63,7 @@ def test_solutions_are_those_of_the_working_set_solver(seed, n, m, size, interce
     best = min(objective(problem, np.append(w, b)) for b in (oracle.intercept, reply.theta[-1]))
     assert objective(problem, reply.theta) <= best + 1e-8 * max(1.0, abs(best))
     # The conditions, from scratch.
-    r, share = problem.pieces.margins(reply.theta), problem.y * reply.coef / problem.box
+    r, share = problem.hinges.margins(reply.theta), problem.y * reply.coef / problem.box
     assert share.min() >= -1e-8 and share.max() <= 1 + 1e-8
     assert np.all(share[r > 1e-6 * scale] <= 1e-8)
     assert np.all(share[r < -1e-6 * scale] >= 1 - 1e-8)
@@ -84,11 +84,11 @@ def test_exchange_alone_finds_the_same_from_anywhere(seed, intercept, size) -> N
     problem = random_problem(seed, 200, 6, size, intercept, False)
     expected = solve(problem, np.zeros(7), CANCEL)
     start = np.random.default_rng(seed).normal(size=7) * ([1.0] * 6 + [float(intercept)])
-    reply = exchange(problem.pieces, start, np.zeros(0, dtype=np.intp), 5000, CANCEL)
+    reply = exchange(problem.hinges, start, np.zeros(0, dtype=np.intp), 5000, CANCEL)
     assert expected.solved and reply.solved
     scale = max(1.0, float(np.abs(expected.theta).max()))
     np.testing.assert_allclose(reply.theta, expected.theta, atol=1e-9 * scale)
-    assert np.abs(problem.pieces.margins(reply.theta)[reply.state == FREE]).max() < 1e-9 * scale
+    assert np.abs(problem.hinges.margins(reply.theta)[reply.state == FREE]).max() < 1e-9 * scale
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -100,7 +100,7 @@ def test_many_rows_are_solved_through_the_nearest(seed, intercept, start, monkey
     seen: list[int] = []
     to_the_end = small._to_the_end
 
-    def watched(few: Pieces, *args: object) -> object:
+    def watched(few: Hinges, *args: object) -> object:
         seen.append(len(few))
         return to_the_end(few, *args)
 
@@ -138,7 +138,7 @@ def test_a_guess_that_is_the_solution_is_seen_at_once() -> None:
 
 def test_smoothing_narrows_to_the_margin() -> None:
     problem = random_problem(2, 400, 5, 0.1, True, False)
-    near = smoothed(problem.pieces, np.zeros(6), 1.0, 10)
+    near = smoothed(problem.hinges, np.zeros(6), 1.0, 10)
     exact = solve(problem, np.zeros(6), CANCEL).theta
     np.testing.assert_array_equal(near.inside, np.flatnonzero(np.abs(near.r) < near.tau))
     assert len(near.inside) <= 10
@@ -147,21 +147,21 @@ def test_smoothing_narrows_to_the_margin() -> None:
 
 def test_faces_change_a_row_at_a_time() -> None:
     problem = random_problem(0, 30, 8, 1.0, True, False)
-    face = Face(problem.pieces, np.arange(5))
+    face = Face(problem.hinges, np.arange(5))
     assert face.add(7) and face.add(20)
     face.drop(2)
     changed = face.inverse.copy()
     face.refresh()
     np.testing.assert_allclose(changed, face.inverse, atol=1e-10 * np.abs(face.inverse).max())
     theta, coef = face.target(problem.a, problem.beta)
-    np.testing.assert_allclose(problem.pieces.margins(theta)[face.rows], 0.0, atol=1e-10)
+    np.testing.assert_allclose(problem.hinges.margins(theta)[face.rows], 0.0, atol=1e-10)
     np.testing.assert_allclose(coef.sum(), -problem.beta, atol=1e-10)
 
 
 def test_dependent_rows_do_not_join_a_face() -> None:
     problem = random_problem(1, 12, 3, 1.0, True, False)
-    assert len(Face(problem.pieces, np.arange(12))) == 4  # as many as (w, b) has dimensions
-    face = Face(problem.pieces, np.arange(4))
+    assert len(Face(problem.hinges, np.arange(12))) == 4  # as many as (w, b) has dimensions
+    face = Face(problem.hinges, np.arange(4))
     assert not face.add(9) and len(face) == 4
 
 
@@ -193,4 +193,4 @@ def test_sites_are_equal_rows_of_a_class() -> None:
 def test_intercepts(y, box, beta, expected) -> None:
     y, box = np.array(y), np.array(box)
     problem = Reduced(np.zeros((len(y), 1)), hinge(y), box, np.zeros(1), beta, True)
-    assert best_intercept(problem.pieces, np.zeros(1)) == expected
+    assert best_intercept(problem.hinges, np.zeros(1)) == expected

@@ -99,7 +99,7 @@ def test_rows_pressed_to_the_wrong_side(seed: int, C: float, intercept: bool) ->
         reply = solve(alone, full.theta, CANCEL)
         theta = reply.theta
         values[k] = problem.y[row] * (problem.Z[row] @ theta[:-1] + theta[-1])
-        moved = alone.pieces.margins(theta)
+        moved = alone.hinges.margins(theta)
         beyond = (place < 0) & (np.arange(len(r)) != row)
         if not ((moved < 0) != (r < 0))[beyond].any():
             np.testing.assert_allclose(nearby.without(leaving, k)[:-1], theta[:-1], atol=1e-7)

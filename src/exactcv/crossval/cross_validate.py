@@ -138,7 +138,7 @@ def cross_validate(
         the kernel (1 for "rbf" and "laplacian", else the variance of the rows in feature space to
         the next power of ten); while its best point is at an edge it grows there, by a decade at
         a time, three at most, which ``grown`` and ``summary()`` say.  With ``approx`` the default
-        is the papers' grid.
+        is the papers' grid, but of numbers it is the other one.
     cv : "loo", int, splitter or iterable
         An int is a stratified k-fold (of numbers a plain one), shuffled only if ``random_state``
         is given; None is 5.  An iterable yields (train, test) row numbers; test sets may overlap
@@ -175,12 +175,12 @@ def cross_validate(
         fit: random Fourier features ("rbf" and "laplacian" kernels) or Nystroem (any positive
         semidefinite kernel).  The result is exact for the kernel that the features have.
         ``random_state`` draws them; "median" and "scale" are then worked out on at most 2000 rows
-        that it draws.  Only with the hinge loss and the default method.  X may then also be a
-        memory-mapped array, a sparse matrix (kept sparse), the path of a Parquet file or a folder
-        of them (the index of a pandas frame is no feature), or a Dask array or dataframe; y,
-        ``sample_weight`` and ``groups`` may be names of columns of a file or a dataframe of Dask,
-        which are no features then.  With Dask input or an active ``dask.distributed`` client the
-        passes over the rows run on the cluster.
+        that it draws.  Only with the default method and the losses "hinge", "epsilon_insensitive"
+        and "pinball".  X may then also be a memory-mapped array, a sparse matrix (kept sparse), the
+        path of a Parquet file or a folder of them (the index of a pandas frame is no feature), or a
+        Dask array or dataframe; y, ``sample_weight`` and ``groups`` may be names of columns of a
+        file or a dataframe of Dask, which are no features then.  With Dask input or an active
+        ``dask.distributed`` client the passes over the rows run on the cluster.
     n_components : int or "auto"
         The number of features m.  "auto" begins with 100 (or as many as there are rows) and takes
         twice as many at a time until the least error falls by no more than its standard error; it

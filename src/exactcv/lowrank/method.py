@@ -232,7 +232,7 @@ def _solver(
         workers,
         mass,
         task.problem.loss,
-        Extent(spread.largest, float(np.abs(loss.knots).max())),
+        Extent(spread.largest, loss.largest_knot),
         _room(task, m),
         task.problem.seed,
     )

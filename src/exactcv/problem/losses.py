@@ -54,6 +54,10 @@ class PiecewiseLinear:
     def n_knots(self) -> int:
         return int(self.knots.shape[1])
 
+    @property
+    def largest_knot(self) -> float:
+        return float(np.abs(self.knots).max(initial=0.0))
+
     def at(self, rows: IntArray) -> PiecewiseLinear:
         """The losses of some rows, which may be repeated."""
         return PiecewiseLinear(self.knots[rows], self.slopes[rows])

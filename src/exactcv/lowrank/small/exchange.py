@@ -1,6 +1,6 @@
 """From a nearby point to the solution itself, by exchange of free rows.
 
-The objective P of ``pieces.py`` is convex and piecewise quadratic.  The point theta always has the
+The objective P of ``hinges.py`` is convex and piecewise quadratic.  The point theta always has the
 free rows F on the margin (r_F = 0); all others are low or high.  A step goes towards the minimum
 of P's present piece on that face (`Face.target`), as far as P itself falls:
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ... import tolerances
 from ...types import BoolArray, FloatArray, IntArray
 from .face import Face
-from .pieces import FREE, HIGH, LOW, Pieces
+from .hinges import FREE, HIGH, LOW, Hinges
 from .reduced import Reply, best_intercept
 
 __all__ = ["Exchange", "exchange"]
@@ -43,7 +43,7 @@ class Exchange:
     v, total : a and beta with the low rows added (see ``face.py``).
     """
 
-    def __init__(self, problem: Pieces, theta: FloatArray, free: IntArray):
+    def __init__(self, problem: Hinges, theta: FloatArray, free: IntArray):
         self.problem, self.steps, self.stuck = problem, 0, 0
         self.lots = np.random.default_rng(0)
         self.face = Face(problem, free)
@@ -223,16 +223,16 @@ class Exchange:
 
 
 def exchange(
-    problem: Pieces, theta: FloatArray, free: IntArray, most: int, cancel: NDArray[np.int32]
+    problem: Hinges, theta: FloatArray, free: IntArray, most: int, cancel: NDArray[np.int32]
 ) -> Reply:
     """The solution from a guess: a point, and the rows that may be free there.
 
     Examples
     --------
-    >>> from exactcv.lowrank.small.pieces import pieces_of
+    >>> from exactcv.lowrank.small.hinges import hinges_of
     >>> from exactcv.problem.losses import hinge
     >>> Z, loss = np.array([[2.0], [-1.0]]), hinge(np.array([1.0, -1.0]))
-    >>> problem = pieces_of(Z, loss, np.ones(2), (np.zeros(1), 0.0), True)
+    >>> problem = hinges_of(Z, loss, np.ones(2), (np.zeros(1), 0.0), True)
     >>> none = np.zeros(0, dtype=np.intp)
     >>> reply = exchange(problem, np.zeros(2), none, 20, np.zeros(1, dtype=np.int32))
     >>> reply.theta.round(6), reply.coef.round(6)

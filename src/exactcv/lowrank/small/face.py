@@ -1,6 +1,6 @@
 """Independent rows that are held on the margin, and where the others then want to be.
 
-Given the places of all pieces, with v = a + sum over the low ones of B_i s_i z_i and those of F
+Given the places of all hinges, with v = a + sum over the low ones of B_i s_i z_i and those of F
 free,
 
     w = v + Z_F' c,     Z_F w + b = t_F,     sum c = -total,
@@ -19,7 +19,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.lapack import dpstrf
 
 from ...types import FloatArray, IntArray
-from .pieces import Pieces
+from .hinges import Hinges
 
 __all__ = ["Face"]
 
@@ -31,9 +31,9 @@ OFF_MARGIN = 1e-10
 
 
 class Face:
-    """The free rows (numbers of pieces in the problem), in no particular order."""
+    """The free rows (numbers of hinges in the problem), in no particular order."""
 
-    def __init__(self, problem: Pieces, rows: IntArray):
+    def __init__(self, problem: Hinges, rows: IntArray):
         """As many of the rows as are independent."""
         self.problem = problem
         Z = problem.features(rows)

@@ -20,8 +20,8 @@ def expanded(
     """The same problem as an ordinary one, and its feature rows.
 
     The linear term becomes two rows whose coefficients stay put: their knots are out of reach, by
-    ``factor`` times the values at theta.  ``known`` is the kernel matrix of the first rows, if it
-    is there already.
+    ``factor`` times the values at theta and the other knots.  ``known`` is the kernel matrix of the
+    first rows, if it is there already.
     """
     m, total = problem.Z.shape[1], 2.0 * (float(problem.box.sum()) + abs(problem.beta)) + 1e-300
     size = max(total, float(np.linalg.norm(problem.a)))
@@ -30,7 +30,8 @@ def expanded(
         rows.append(np.zeros((1, m)))
         more, signs = [size, size - problem.beta], [1.0, -1.0]
     Z, box = np.concatenate(rows), np.append(problem.box, more)
-    reach = factor * (1.0 + float(np.abs(Z @ theta[:-1] + theta[-1]).max()))
+    widest = max(1.0 + float(np.abs(Z @ theta[:-1] + theta[-1]).max()), problem.loss.largest_knot)
+    reach = factor * widest
     frame = _frame(np.array(signs), reach, problem.loss.n_knots)
     loss = problem.loss.beside(frame)
     y = np.append(problem.y, signs)
@@ -79,6 +80,6 @@ def by_engine(problem: Reduced, theta: FloatArray, cancel: NDArray[np.int32]) ->
         if stayed:
             break
     w = point.coef @ Z
-    b = best_intercept(problem.pieces, w) if problem.fit_intercept else 0.0
+    b = best_intercept(problem.hinges, w) if problem.fit_intercept else 0.0
     solved = bool(stayed and np.isfinite(w).all())
     return Reply(np.append(w, b), point.coef[:n], point.state[:n], solved, tracker.solves)

@@ -8,7 +8,7 @@ optimality conditions: there are c_i with
 
     w = a + sum c_i z_i,   beta + sum c_i = 0,   -c_i / B_i a slope of L_i at u_i.
 
-`Pieces` are what the steps in m dimensions work on.
+`Hinges` are what the steps in m dimensions work on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ... import tolerances
 from ...problem.losses import PiecewiseLinear
 from ...types import BoolArray, FloatArray
-from .pieces import Pieces, pieces_of
+from .hinges import Hinges, hinges_of
 
 __all__ = [
     "Reduced",
@@ -59,9 +59,9 @@ class Reduced:
         return self.loss.knots[:, 0]
 
     @cached_property
-    def pieces(self) -> Pieces:
+    def hinges(self) -> Hinges:
         """The same problem, knot by knot."""
-        return pieces_of(
+        return hinges_of(
             self.Z, self.loss, self.box, (self.a, self.beta), fit_intercept=self.fit_intercept
         )
 
@@ -87,16 +87,16 @@ class Reduced:
         return -self.box * self.loss.slope(u) + 0.0
 
     def joined(self, coef: FloatArray, state: StateArray) -> tuple[FloatArray, StateArray]:
-        """Coefficients and states of the rows, from those of all their pieces."""
-        return self.pieces.lean + self.pieces.by_row(coef), self.pieces.places(state)
+        """Coefficients and states of the rows, from those of all their hinges."""
+        return self.hinges.lean + self.hinges.by_row(coef), self.hinges.places(state)
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A solution: theta = (w, b), and coefficient and state of each row (or piece).
+    """A solution: theta = (w, b), and coefficient and state of each row (or hinge).
 
     The states of rows are the engine's: places from left to right in u, 0 left of the first knot, 1
-    at it, 2 between it and the next, and so on.  Those of pieces are in ``pieces.py``.
+    at it, 2 between it and the next, and so on.  Those of hinges are in ``hinges.py``.
     """
 
     theta: FloatArray
@@ -127,11 +127,11 @@ def strictly_inside(problem: Reduced, coef: FloatArray) -> BoolArray:
     return inside
 
 
-def best_intercept(problem: Pieces, w: FloatArray) -> float:
+def best_intercept(problem: Hinges, w: FloatArray) -> float:
     """The intercept that minimises the objective for this w; the midpoint of an interval.
 
-    The slope in b is -beta - sum of B_i s_i over the low pieces.  It starts low far to the left,
-    where the pieces with s = 1 are low, and rises by B_i at the b where piece i has r_i = 0.
+    The slope in b is -beta - sum of B_i s_i over the low hinges.  It starts low far to the left,
+    where the hinges with s = 1 are low, and rises by B_i at the b where hinge i has r_i = 0.
     """
     where = problem.knot - problem.along(w)
     order = np.argsort(where, kind="stable")

@@ -8,7 +8,7 @@ the objective is piecewise quadratic with Hessian
 
     diag(1, ..., 1, 0) + 1/(2 tau) sum over |r_i| < tau of B_i (z_i, 1)(z_i, 1)',
 
-one (m + 1) x (m + 1) matrix.  The coefficient of a piece is B_i, with its
+one (m + 1) x (m + 1) matrix.  The coefficient of a hinge is B_i, with its
 sign, times (tau - r_i) / (2 tau) brought into [0, 1], so the rows *inside*, |r| < tau, are the
 candidates for r = 0: below some tau they are the free rows themselves (``exchange.py`` does the
 rest).
@@ -27,7 +27,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ...types import FloatArray, IntArray
-from .pieces import Pieces
+from .hinges import Hinges
 from .reduced import best_intercept
 
 __all__ = ["LEAST_TAU", "Smoothed", "sharpen", "smoothed"]
@@ -57,7 +57,7 @@ class Smoothed:
     shrink: float = SHRINK
 
 
-def smoothed(problem: Pieces, theta: FloatArray, tau: float, few: int) -> Smoothed:
+def smoothed(problem: Hinges, theta: FloatArray, tau: float, few: int) -> Smoothed:
     """Minimise for this tau and smaller ones, until no more than ``few`` rows are inside."""
     at = Smoothed(theta, problem.margins(theta), tau, np.zeros(0, dtype=np.intp))
     _minimise(problem, at)
@@ -66,7 +66,7 @@ def smoothed(problem: Pieces, theta: FloatArray, tau: float, few: int) -> Smooth
     return at
 
 
-def sharpen(problem: Pieces, at: Smoothed) -> None:
+def sharpen(problem: Hinges, at: Smoothed) -> None:
     """Minimise for the next smaller tau, which is the less smaller the more other rows it moves."""
     held, theta, r, tau = at.inside, at.theta, at.r.copy(), at.tau
     while True:
@@ -84,7 +84,7 @@ def sharpen(problem: Pieces, at: Smoothed) -> None:
         _minimise(problem, at)
 
 
-def _minimise(problem: Pieces, at: Smoothed) -> None:
+def _minimise(problem: Hinges, at: Smoothed) -> None:
     """Newton steps for one tau, until no row comes or goes."""
     for _ in range(MOST_STEPS):
         at.steps += 1
@@ -98,7 +98,7 @@ def _minimise(problem: Pieces, at: Smoothed) -> None:
             break
 
 
-def _step(problem: Pieces, at: Smoothed, inside: IntArray, held: bool) -> float:
+def _step(problem: Hinges, at: Smoothed, inside: IntArray, held: bool) -> float:
     """One step; returns how many rows came or went (more than all, if it was not a full one).
 
     A row that goes from one side to the other has come and gone.
@@ -120,12 +120,12 @@ def _step(problem: Pieces, at: Smoothed, inside: IntArray, held: bool) -> float:
     return float(changed + np.count_nonzero(crossed))
 
 
-def _inside(problem: Pieces, at: Smoothed) -> IntArray:
+def _inside(problem: Hinges, at: Smoothed) -> IntArray:
     """Rows of weight zero, which a fold leaves out, are never inside."""
     return np.flatnonzero((np.abs(at.r) < at.tau) & (problem.box > 0))
 
 
-def _gradient(problem: Pieces, at: Smoothed, inside: IntArray) -> FloatArray:
+def _gradient(problem: Hinges, at: Smoothed, inside: IntArray) -> FloatArray:
     share = np.clip((at.tau - at.r) * (0.5 / at.tau), 0.0, 1.0)
     share[inside] = (at.tau - at.r[inside]) * (0.5 / at.tau)
     share *= problem.box
@@ -136,7 +136,7 @@ def _gradient(problem: Pieces, at: Smoothed, inside: IntArray) -> FloatArray:
     return out
 
 
-def _solve(problem: Pieces, at: Smoothed, inside: IntArray, gradient: FloatArray) -> FloatArray:
+def _solve(problem: Hinges, at: Smoothed, inside: IntArray, gradient: FloatArray) -> FloatArray:
     """The Hessian's inverse times the gradient; in as many dimensions as rows, if they are few.
 
     With D_i = B_i / (2 tau) and l = D (Z d + d_b), d = g - Z'l: so (Z Z' + D^-1) l = Z g + d_b and
@@ -157,7 +157,7 @@ def _solve(problem: Pieces, at: Smoothed, inside: IntArray, gradient: FloatArray
 
 
 def _solve_whole(
-    problem: Pieces, at: Smoothed, inside: IntArray, gradient: FloatArray
+    problem: Hinges, at: Smoothed, inside: IntArray, gradient: FloatArray
 ) -> FloatArray:
     m = problem.Z.shape[1]
     H = np.zeros((m + 1, m + 1))
@@ -190,7 +190,7 @@ def _factor(H: FloatArray) -> tuple[FloatArray, bool]:
             H.flat[:: len(H) + 1] += ridge
 
 
-def _length(problem: Pieces, at: Smoothed, direction: FloatArray, change: FloatArray) -> float:
+def _length(problem: Hinges, at: Smoothed, direction: FloatArray, change: FloatArray) -> float:
     """How far to go: to where the slope along the direction is small; 0 if it does not fall."""
     w, d = at.theta[:-1], direction[:-1]
     constant = float(w @ d) - float(problem.a @ d) - problem.beta * float(direction[-1])

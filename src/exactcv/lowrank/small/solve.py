@@ -1,7 +1,7 @@
 """The solution of a problem in m dimensions, from a guess.
 
 1. Rows are taken in units of the longest, equal rows become one (``sites.py``), and losses are
-   taken apart at their knots (``pieces.py``): what is said of rows below is true of their pieces.
+   taken apart at their knots (``hinges.py``): what is said of rows below is true of their hinges.
 2. If the guess is the solution, but for a row or two, exchange steps say so at once.
 3. Smoothing (``smoothing.py``) comes near the solution, whatever the guess; as soon as tau is
    small, with the rows nearest to the margin alone, the others being added to the linear term.
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from ...types import FloatArray, IntArray
 from .exchange import Exchange, exchange
+from .hinges import HIGH, LOW, Hinges
 from .ordinary import by_engine
-from .pieces import HIGH, LOW, Pieces
 from .reduced import Reduced, Reply, best_intercept, strictly_inside
 from .sites import Sites, sites_of
 from .smoothing import LEAST_TAU, sharpen, smoothed
@@ -119,7 +119,7 @@ def _distinct(
     boxes, few = problem.box[problem.box > 0], problem.n <= MOST_ROWS
     if len(boxes) and boxes.max() > WIDE * boxes.min() and few:
         return by_engine(problem, theta, cancel)
-    reply = _stepwise(problem.pieces, theta, cancel, tau)
+    reply = _stepwise(problem.hinges, theta, cancel, tau)
     if not reply.solved and few:
         found = by_engine(problem, theta, cancel)
         return replace(found, steps=found.steps + reply.steps)
@@ -128,7 +128,7 @@ def _distinct(
 
 
 def _stepwise(
-    problem: Pieces, theta: FloatArray, cancel: NDArray[np.int32], tau: float | None
+    problem: Hinges, theta: FloatArray, cancel: NDArray[np.int32], tau: float | None
 ) -> Reply:
     """By steps in m dimensions."""
     m = problem.Z.shape[1]
@@ -152,7 +152,7 @@ def _first_tau(r: FloatArray, m: int) -> float:
     return max(float(np.quantile(np.abs(r), 0.5)) if len(r) else 1.0, 1e-6)
 
 
-def _nearest(problem: Pieces, theta: FloatArray, tau: float, cancel: NDArray[np.int32]) -> Reply:
+def _nearest(problem: Hinges, theta: FloatArray, tau: float, cancel: NDArray[np.int32]) -> Reply:
     """From a smoothed solution, with the rows in reach; then with those that were not, too."""
     r = problem.margins(theta)
     n, m = len(problem), problem.Z.shape[1]
@@ -182,7 +182,7 @@ def _nearest(problem: Pieces, theta: FloatArray, tau: float, cancel: NDArray[np.
     return _to_the_end(problem, theta, tau, cancel)
 
 
-def _to_the_end(problem: Pieces, theta: FloatArray, tau: float, cancel: NDArray[np.int32]) -> Reply:
+def _to_the_end(problem: Hinges, theta: FloatArray, tau: float, cancel: NDArray[np.int32]) -> Reply:
     """Smooth less and less, until the rows inside are the free ones, or nearly so."""
     m = problem.Z.shape[1]
     near = smoothed(problem, theta, tau, m + 1)
@@ -207,8 +207,8 @@ def _nearest_to_margin(r: FloatArray, rows: IntArray, m: int) -> IntArray:
     return rows if len(rows) <= m + 1 else rows[np.argsort(np.abs(r[rows]), kind="stable")[: m + 1]]
 
 
-def _whole(problem: Pieces, r: FloatArray, kept: IntArray, reply: Reply) -> Reply:
-    """The reply for the kept pieces as one for all, the others being where r has them."""
+def _whole(problem: Hinges, r: FloatArray, kept: IntArray, reply: Reply) -> Reply:
+    """The reply for the kept hinges as one for all, the others being where r has them."""
     state = np.where(r < 0, LOW, HIGH)
     coef = np.where(r < 0, problem.box * problem.sign, 0.0)
     state[kept], coef[kept] = reply.state, reply.coef
@@ -220,5 +220,5 @@ def _canonical(problem: Reduced, reply: Reply) -> Reply:
     if not problem.fit_intercept or strictly_inside(problem, reply.coef).any():
         return reply
     theta = reply.theta.copy()
-    theta[-1] = best_intercept(problem.pieces, theta[:-1])
+    theta[-1] = best_intercept(problem.hinges, theta[:-1])
     return replace(reply, theta=theta)

@@ -6,12 +6,12 @@ each knot,
     L(u) = -l u + sum_k h_k max(0, -r_k) + constant,    r_k = s_k (u - t_k),
 
 with s_k = 1 left of the segment where L is flattest and -1 right of it, and -l the slope there.  So
-the hinge itself is one *piece* (t = s = y), the epsilon-insensitive loss two, the pinball loss one
+the hinge loss is one *hinge* (t = s = y), the epsilon-insensitive loss two, the pinball loss one
 and a *lean* l, which joins the linear term of the problem:
 
     min over w, b   1/2 ||w||^2 - a'w - beta b + sum_i B_i max(0, -r_i).
 
-Pieces are *low* (r < 0, coefficient s_i B_i), *free* (r = 0, in between) or *high* (r > 0, none).
+Hinges are *low* (r < 0, coefficient s_i B_i), *free* (r = 0, in between) or *high* (r > 0, none).
 Those of one row share its features: they are held once.
 """
 
@@ -26,16 +26,16 @@ from numpy.typing import NDArray
 from ...problem.losses import PiecewiseLinear
 from ...types import FloatArray, IntArray
 
-__all__ = ["FREE", "HIGH", "LOW", "Pieces", "pieces_of"]
+__all__ = ["FREE", "HIGH", "LOW", "Hinges", "hinges_of"]
 
 LOW, FREE, HIGH = np.int8(0), np.int8(1), np.int8(2)
 
 
 @dataclass(frozen=True)
-class Pieces:
-    """Pieces, the features of their rows, and the linear term.
+class Hinges:
+    """Hinges, the features of their rows, and the linear term.
 
-    row : the row of each piece in Z; None if each row has one piece.
+    row : the row of each hinge in Z; None if each row has one hinge.
     lean : (rows,), the coefficients that are in the linear term already.
     """
 
@@ -53,11 +53,11 @@ class Pieces:
         return len(self.box)
 
     def features(self, which: NDArray[Any] | int) -> FloatArray:
-        """z of some pieces, or of one (numbers)."""
+        """z of some hinges, or of one (numbers)."""
         return self.Z[which if self.row is None else self.row[which]]
 
     def by_row(self, coef: FloatArray) -> FloatArray:
-        """Sums over the pieces of each row."""
+        """Sums over the hinges of each row."""
         if self.row is None:
             return coef
         return np.asarray(np.bincount(self.row, weights=coef, minlength=len(self.Z)))
@@ -67,7 +67,7 @@ class Pieces:
         return np.asarray(self.by_row(coef) @ self.Z)
 
     def spread(self, values: FloatArray) -> FloatArray:
-        """Of each piece what its row has."""
+        """Of each hinge what its row has."""
         return values if self.row is None else values[self.row]
 
     def along(self, w: FloatArray) -> FloatArray:
@@ -86,14 +86,14 @@ class Pieces:
         u += theta[-1]
         return np.asarray((self.spread(u) - self.knot) * self.sign)
 
-    def only(self, kept: IntArray, coef: FloatArray) -> Pieces:
-        """The problem of some pieces; the others keep these coefficients."""
+    def only(self, kept: IntArray, coef: FloatArray) -> Hinges:
+        """The problem of some hinges; the others keep these coefficients."""
         gone = coef.copy()
         gone[kept] = 0.0
         rows, row = kept, None
         if self.row is not None:
             rows, row = np.unique(self.row[kept], return_inverse=True)
-        return Pieces(
+        return Hinges(
             self.Z[rows],
             row,
             self.sign[kept],
@@ -106,25 +106,25 @@ class Pieces:
         )
 
     def places(self, state: NDArray[np.int8]) -> NDArray[np.int8]:
-        """Places of the rows from left to right in u (`reduced.Reply`), of all their pieces."""
+        """Places of the rows from left to right in u (`reduced.Reply`), of all their hinges."""
         place = np.where(self.sign > 0, state, HIGH - state)
         return self.by_row(place).astype(np.int8)
 
 
-def pieces_of(
+def hinges_of(
     Z: FloatArray,
     loss: PiecewiseLinear,
     box: FloatArray,
     linear: tuple[FloatArray, float],
     fit_intercept: bool,
-) -> Pieces:
-    """The pieces of some rows; those of the first knots first.
+) -> Hinges:
+    """The hinges of some rows; those of the first knots first.
 
     Examples
     --------
     >>> from exactcv.problem.losses import pinball
     >>> loss = pinball(np.array([5.0]), 0.25)
-    >>> found = pieces_of(np.ones((1, 2)), loss, np.array([4.0]), (np.zeros(2), 0.0), True)
+    >>> found = hinges_of(np.ones((1, 2)), loss, np.array([4.0]), (np.zeros(2), 0.0), True)
     >>> found.sign, found.box, found.lean, found.a
     (array([-1.]), array([4.]), array([1.]), array([1., 1.]))
     """
@@ -136,6 +136,6 @@ def pieces_of(
     sign = np.where(np.arange(loss.n_knots)[:, None] < flattest, 1.0, -1.0)
     size = np.diff(loss.slopes, axis=1).T * box
     row = None if loss.n_knots == 1 else np.tile(np.arange(n), loss.n_knots)
-    return Pieces(
+    return Hinges(
         Z, row, sign.ravel(), loss.knots.T.ravel(), size.ravel(), lean, a, beta, fit_intercept
     )

@@ -1,0 +1,116 @@
+"""``SVRCV(approx=...)``: features in place of a kernel, for numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from _numbers import wave
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+
+import exactcv
+from exactcv import SVRCV
+
+GRID: dict[str, Any] = {"Cs": [0.1, 5.0, 100.0], "epsilon": [0.05, 0.2], "cv": KFold(4)}
+FEATURES: dict[str, Any] = {"approx": "nystroem", "n_components": 15, "random_state": 0}
+
+
+def explicit(model: SVRCV, X: np.ndarray, y: np.ndarray, **more: Any) -> tuple[SVRCV, np.ndarray]:
+    """The same with the exact kernel of the features of one gamma."""
+    Z = model.feature_map_.transform(X)
+    K = Z @ Z.T
+    return SVRCV(kernel="precomputed", **(GRID | more)).fit(K, y), K
+
+
+@pytest.mark.parametrize("scoring", [None, "neg_median_absolute_error"])
+@pytest.mark.parametrize("cv", ["loo", KFold(4)])
+def test_it_is_the_model_of_the_exact_kernel(scoring, cv) -> None:
+    X, y = wave(60)
+    more = {"scoring": scoring, "cv": cv}
+    model = SVRCV(gamma=0.5, **(GRID | FEATURES | more)).fit(X, y)
+    exact, K = explicit(model, X, y, **more)
+    assert model.certificate_.exact
+    assert (model.C_, model.epsilon_) == (exact.C_, exact.epsilon_)
+    assert model.best_score_ == pytest.approx(exact.best_score_, abs=1e-6)
+    np.testing.assert_allclose(model.left_out_, exact.left_out_, atol=1e-6)
+    np.testing.assert_allclose(model.predict(X), exact.predict(K), atol=1e-6)
+    np.testing.assert_allclose(
+        model.cv_results_["error"], exact.cv_results_["error"], rtol=1e-6, atol=1e-7
+    )
+    assert not hasattr(model, "support_") and model.weights_.shape == (15,)
+    assert "approximate kernel (nystroem, 15 components)" in model.summary()
+
+
+def test_intervals_are_those_of_folds(tmp_path: Path) -> None:
+    X, y = wave(60)
+    model = SVRCV(gamma=0.5, **(GRID | FEATURES)).fit(X, y)
+    exact, K = explicit(model, X, y)
+    found = model.predict_interval(X, 0.8, "cv+")
+    np.testing.assert_allclose(found, exact.predict_interval(K, 0.8, "cv+"), atol=1e-6)
+    assert model.coverage_text(0.8, "cv+") == exact.coverage_text(0.8, "cv+")
+    with pytest.raises(exactcv.UnsupportedError, match="use method='cv\\+'"):
+        model.predict_interval(X)
+    file = exactcv.save_model(model, tmp_path / "model.exactcv")
+    again = exactcv.load_model(file)
+    assert isinstance(again, SVRCV)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    np.testing.assert_array_equal(again.predict_interval(X, 0.8, "cv+"), found)
+    assert again.get_params()["approx"] == "nystroem" and again.C_ == model.C_
+    exactcv.save_model(again, tmp_path / "again.exactcv")
+
+
+def test_gammas_weights_and_sparse_rows() -> None:
+    X, y = wave(60)
+    weight = np.random.default_rng(0).choice([0.0, 1.0, 2.0], 60)
+    given = GRID | FEATURES | {"gamma": [0.1, 0.5], "scoring": "neg_mean_squared_error"}
+    model = SVRCV(**given).fit(X, y, sample_weight=weight)
+    assert model.gamma_ in (0.1, 0.5) and len(model.cv_results_["param_C"]) == 12
+    assert np.isnan(model.left_out_[weight == 0]).all()
+    exact, _ = explicit(
+        model, X, y, Cs=[model.C_], epsilon=model.epsilon_, scoring="neg_mean_squared_error"
+    )
+    Z = model.feature_map_.transform(X)
+    exact.fit(Z @ Z.T, y, sample_weight=weight)
+    used = weight > 0
+    np.testing.assert_allclose(model.left_out_[used], exact.left_out_[used], atol=1e-6)
+    other = SVRCV(**given).fit(sparse.csr_matrix(X), y, sample_weight=weight)
+    np.testing.assert_allclose(other.predict(sparse.csr_matrix(X)), model.predict(X), atol=1e-8)
+
+
+def test_it_becomes_another_model_when_it_is_fitted_again() -> None:
+    X, y = wave(40)
+    model = SVRCV(gamma=0.5, **(GRID | FEATURES)).fit(X, y)
+    model.set_params(approx=None).fit(X, y)
+    assert not hasattr(model, "weights_") and hasattr(model, "support_")
+    model.set_params(approx="rff").fit(X, y)
+    assert hasattr(model, "weights_") and not hasattr(model, "dual_coef_")
+    assert clone(model).approx == "rff"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"approx": "other"}, "approx"),
+        ({"n_components": 0}, "n_components must be at least 1"),
+        ({"n_components": "auto"}, "takes n_components as a number"),
+        ({"n_components": 41}, "n_components=41 is more than the 40 rows"),
+        ({"method": "refit"}, "method='exact'"),
+        ({"kernel": "linear", "approx": "rff"}, "random Fourier features"),
+    ],
+)
+def test_what_is_refused(settings: dict[str, Any], message: str) -> None:
+    X, y = wave(40)
+    with pytest.raises(exactcv.ExactCVError, match=message):
+        SVRCV(**({"gamma": 0.5} | GRID | FEATURES | settings)).fit(X, y)
+
+
+def test_no_kernel_no_nested_score() -> None:
+    X, y = wave(40)
+    with pytest.raises(exactcv.UnsupportedError, match="needs the rows themselves"):
+        SVRCV(kernel="precomputed", **FEATURES).fit(X @ X.T, y)
+    with pytest.raises(exactcv.UnsupportedError, match="needs the kernel matrix"):
+        SVRCV(**FEATURES).nested_score(X, y)
