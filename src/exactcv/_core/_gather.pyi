@@ -1,3 +1,6 @@
 from ..types import FloatArray, IntArray
 
 def gather(K: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray: ...
+def gather_rbf(
+    D: FloatArray, rows: IntArray, columns: IntArray, gamma: float
+) -> FloatArray: ...
