@@ -108,9 +108,7 @@ class Point:
 
     def at(self, C: float) -> Point:
         """The same at another C."""
-        return Point(
-            C, self.state, self.coef, self.h, self.b, self.fallback, self.rough, self.rate
-        )
+        return Point(C, self.state, self.coef, self.h, self.b, self.fallback, self.rough, self.rate)
 
 
 class Tracker:
