@@ -662,3 +662,16 @@ def add_rows(const double[:, ::1] K, const Py_ssize_t[::1] rows, const double[::
     if rows.shape[0] > 0:
         with nogil:
             exactcv_add_rows(&K[0, 0], K.shape[0], &rows[0], &steps[0], rows.shape[0], &h[0])
+
+
+def census(const signed char[::1] state, const double[::1] c):
+    """How many rows are at a knot, and how many have a coefficient though they are at none."""
+    cdef Py_ssize_t i
+    cdef Py_ssize_t free = 0
+    cdef Py_ssize_t bound = 0
+    for i in range(state.shape[0]):
+        if state[i] > 0 and state[i] % 2 == 1:
+            free += 1
+        elif c[i] != 0.0:
+            bound += 1
+    return free, bound

@@ -5,7 +5,7 @@ cdef class Factor:
     cdef readonly bint updated, firm
     cdef readonly Py_ssize_t n_factorised
     cdef Py_ssize_t n_base, n_columns, n_changed, room
-    cdef Py_ssize_t[::1] base, place, column_of, column_rows, changed
+    cdef Py_ssize_t[::1] base, place, column_of, column_rows, changed, listed
     cdef long long[::1] seen
     cdef long long stamp
     cdef double[::1] triangle, columns, inner, schur, work, z, y

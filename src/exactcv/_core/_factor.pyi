@@ -1,6 +1,9 @@
 from collections.abc import Sequence
 from typing import final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..types import FloatArray, IntArray
 
 @final
@@ -17,4 +20,4 @@ class Factor:
     def solve_with(
         self, rows: IntArray | Sequence[int], rhs: FloatArray | Sequence[float]
     ) -> FloatArray: ...
-    def changes(self, rows: IntArray) -> int: ...
+    def census(self, state: NDArray[np.int8]) -> tuple[int, int]: ...

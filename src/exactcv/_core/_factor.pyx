@@ -63,6 +63,7 @@ cdef class Factor:
         self.column_of = np.full(n, -1, dtype=np.intp)  # which column of W is its own
         self.column_rows = np.empty(n, dtype=np.intp)
         self.changed = np.empty(n, dtype=np.intp)
+        self.listed = np.empty(n, dtype=np.intp)
         self.seen = np.zeros(n, dtype=np.int64)
         self.triangle = np.empty(16 * 16)
         self.columns = self.inner = self.schur = self.work = np.empty(1)
@@ -79,12 +80,20 @@ cdef class Factor:
         self.solve(at, len(at), &view[0])
         return x
 
-    def changes(self, rows):
-        """How many triangular solves M = ``rows`` would take; -1 if it would be factorised."""
-        cdef const Py_ssize_t[::1] at = np.ascontiguousarray(rows, dtype=np.intp)
-        if not self.firm or self.room == 0:
-            return -1
-        return self._find_changes(at, at.shape[0], False)
+    def census(self, const signed char[::1] state):
+        """How many rows are at a knot, and how many triangular solves M = these rows would take.
+
+        ``state`` as in ``_active_set.pyx``; -1 in place of the second if M would be factorised.
+        """
+        cdef Py_ssize_t i
+        cdef Py_ssize_t size = 0
+        cdef bint firm = self.firm and self.room > 0
+        for i in range(state.shape[0]):
+            if state[i] > 0 and state[i] % 2 == 1:
+                if firm:
+                    self.listed[size] = i
+                size += 1
+        return size, self._find_changes(self.listed, size, False) if firm else -1
 
     cdef void forget(self) noexcept nogil:
         """The next set is factorised, unless it is the base itself."""

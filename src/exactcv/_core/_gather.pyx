@@ -5,6 +5,9 @@ NumPy's ``K[np.ix_(rows, columns)]``, which is the twin, takes several times as 
 
 import numpy as np
 
+cdef extern from "vector.h" nogil:
+    void exactcv_rbf(double *d, Py_ssize_t n, double gamma)
+
 
 def gather(const double[:, ::1] K, const Py_ssize_t[::1] rows, const Py_ssize_t[::1] columns):
     """K[rows, columns] as a matrix of its own."""
@@ -17,4 +20,20 @@ def gather(const double[:, ::1] K, const Py_ssize_t[::1] rows, const Py_ssize_t[
             row = &K[rows[i], 0]
             for j in range(width):
                 part[i, j] = row[columns[j]]
+    return out
+
+
+def gather_rbf(const double[:, ::1] D, const Py_ssize_t[::1] rows, const Py_ssize_t[::1] columns,
+               double gamma):
+    """exp(-gamma D[rows, columns]), of squared distances D; the twin is NumPy's."""
+    cdef Py_ssize_t i, j, height = rows.shape[0], width = columns.shape[0]
+    cdef const double* row
+    out = np.empty((height, width))
+    cdef double[:, ::1] part = out
+    with nogil:
+        for i in range(height):
+            row = &D[rows[i], 0]
+            for j in range(width):
+                part[i, j] = row[columns[j]]
+            exactcv_rbf(&part[i, 0], width, gamma)
     return out

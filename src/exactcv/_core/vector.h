@@ -10,6 +10,8 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
 #define EXACTCV_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -203,6 +205,34 @@ static void exactcv_add_rows(const double *K, ptrdiff_t n, const ptrdiff_t *rows
         for (ptrdiff_t i = 0; i < n; i++)
             h[i] += ((w[0] * r[0][i] + w[1] * r[1][i]) + (w[2] * r[2][i] + w[3] * r[3][i])) +
                     ((w[4] * r[4][i] + w[5] * r[5][i]) + (w[6] * r[6][i] + w[7] * r[7][i]));
+    }
+}
+
+/* d = exp(-gamma d) in place, for gamma d >= 0, to about one unit in the last place; where the
+ * result would be below 1e-307 it is 0.
+ *
+ * With x = -gamma d = k log 2 + r, |r| <= (log 2) / 2, it is 2^k times a Taylor polynomial in r of
+ * degree 13.  Adding 1.5 * 2^52 rounds to the integer k, which is then found in the last bits. */
+EXACTCV_CLONES
+static void exactcv_rbf(double *restrict d, ptrdiff_t n, double gamma)
+{
+    const double shift = 6755399441055744.0, least = -707.0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double all = -gamma * d[i], x = EXACTCV_MAX(all, least);
+        const double shifted = x * 1.4426950408889634 + shift, k = shifted - shift;
+        const double r = (x - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10;
+        const double s = r * r, t = s * s;
+        const double low = (0.5 + r * (1.0 / 6)) + s * (1.0 / 24 + r * (1.0 / 120));
+        const double high = (1.0 / 720 + r * (1.0 / 5040)) + s * (1.0 / 40320 + r * (1.0 / 362880));
+        const double last = (1.0 / 3628800 + r * (1.0 / 39916800)) +
+                            s * (1.0 / 479001600 + r * (1.0 / 6227020800.0));
+        const double sum = r + s * (low + t * (high + t * last));
+        int64_t bits;
+        double power;
+        memcpy(&bits, &shifted, sizeof bits);
+        bits = (int64_t)(((uint64_t)bits + 1023) << 52);
+        memcpy(&power, &bits, sizeof power);
+        d[i] = all < least ? 0.0 : power + power * sum;
     }
 }
 

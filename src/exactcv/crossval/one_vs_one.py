@@ -29,11 +29,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engine.fold_kernels import RbfOfFolds
 from ..judge.certificate import Certificate
 from ..judge.ledger import HOW, Ledger
 from ..problem.folds import Folds, folds_of_rows
 from ..problem.grid import Grid
-from ..problem.problem import FoldKernels, Guests
+from ..problem.problem import Guests
 from ..runtime.threads import Workers
 from ..tolerances import TIE
 from ..types import BoolArray, FloatArray, IntArray
@@ -339,14 +340,16 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
     inside = (task.codes == first) | (task.codes == second)
     rows = np.flatnonzero(inside)
     signs = np.where(task.codes[rows] == second, 1.0, -1.0)
-    own = task.rows if inside.all() else task.rows.part(rows)
-    part, guests, kernels = cut_down(task, inside), None, None
+    part, guests, kernels, gammas = cut_down(task, inside), None, None, None
     if task.gammas is not None:
-        kernels = FoldKernels(own.K, np.append(task.gammas[part.kept], task.gammas[-1]))
-        own = replace(own, K=kernels.of(len(part.kept)))
+        gammas = np.append(task.gammas[part.kept], task.gammas[-1])
+        kernels = RbfOfFolds(task.rows.K, rows, gammas)
+        own = task.rows.part(rows, kernels.of(len(part.kept)))
+    else:
+        own = task.rows if inside.all() else task.rows.part(rows)
     if not inside.all():
         test = tuple(task.folds.pair_rows[at] for at in part.guest_at)
-        guests = Guests(task.rows.K, rows, test, None if kernels is None else kernels.gammas)
+        guests = Guests(task.rows.K, rows, test, gammas)
     job = task.plan.task(own, signs, task.weight[rows], part.folds, task.grid, guests)
     job = job if kernels is None else replace(job, kernels=kernels)
     ran = run(job, task.plan.method, workers)

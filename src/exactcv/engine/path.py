@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import tolerances
-from .._core._active_set import ActiveSet, Status
+from .._core._active_set import ActiveSet, Status, census
 from .._core._factor import Factor
 from .._core.reference.residuals import Scale
 from ..judge.intercept import BLURRED, closeness
@@ -106,6 +106,10 @@ class Point:
     rough: bool = False
     rate: float = np.inf
 
+    def at(self, C: float) -> Point:
+        """The same at another C."""
+        return Point(C, self.state, self.coef, self.h, self.b, self.fallback, self.rough, self.rate)
+
 
 class Tracker:
     """Solves the problems of one training set, each from the one before.
@@ -150,8 +154,8 @@ class Tracker:
 
     def approach(self, point: Point, C: float, guess: StateArray | None = None) -> Point:
         """The same, but perhaps only roughly: see `finish`."""
-        if C > point.C and not point.rough and self._settled(point, guess):
-            return replace(point, C=C)
+        if C > point.C and self._settled(point, guess):
+            return point.at(C)
         state = point.state if guess is None else guess
         new, status = point, int(Status.STALLED)
         free, cost = _block_cost(state, self.factor)
@@ -196,7 +200,7 @@ class Tracker:
             np.array([getattr(points[k], name) for k in which])
             for name in ("C", "state", "coef", "h", "b")
         )
-        settled = [self._holds_on(points[k]) for k in which]
+        settled = [self.holds_on(points[k]) for k in which]
         columns = Columns(C, np.where(settled, np.maximum(C, reach), C), state, coef, h, b)
         tol = 0.3 * tolerances.POLISH * self._asked
         solved = solve_columns(self.problem, self._levels, columns, tol, self._cancel)
@@ -214,18 +218,19 @@ class Tracker:
         return point if status == Status.CONVERGED else self.slow_but_sure(point)
 
     def _settled(self, point: Point, guess: StateArray | None) -> bool:
-        """Is this the solution for every larger C too?
-
-        It is if no row is at a bound that grows with C: rows at a knot then have more room, and
-        those on a segment have the coefficient 0, so that all conditions stay as they are.
-        """
-        if guess is not None and ((guess < 0) & (point.state >= 0)).any():
+        """Is this the solution for every larger C too, and of no fewer rows?"""
+        if point.rough or not self.holds_on(point):
             return False
-        return self._holds_on(point)
+        return guess is None or not ((guess < 0) & (point.state >= 0)).any()
 
-    def _holds_on(self, point: Point) -> bool:
-        """Is no row at a bound, nor at a knot whose box has no 0 in it and moves away with C?"""
-        return not (at_bound(point).any() or self._moving_boxes(point.state))
+    def holds_on(self, point: Point) -> bool:
+        """Does what solves the problem here solve it at every larger C?
+
+        It does if no row is at a bound that grows with C: rows at a knot then have more room, and
+        those on a segment have the coefficient 0, so that all conditions stay as they are.  Nor may
+        a row be at a knot whose box has no 0 in it and moves away with C.
+        """
+        return not (census(point.state, point.coef)[1] or self._moving_boxes(point.state))
 
     def _moving_boxes(self, state: StateArray) -> bool:
         if self.problem.loss.n_knots < 2:
@@ -293,8 +298,8 @@ class Tracker:
         Where most rows are at a bound, all coefficients grow with C; where most are free, they
         hardly change.
         """
-        free = np.count_nonzero(at_knot(point.state))
-        many = np.count_nonzero(at_bound(point)) > BOUND_SHARE * free
+        free, bound = census(point.state, point.coef)
+        many = bound > BOUND_SHARE * free
         ratio = C / point.C if many or C < point.C else 1.0
         state = np.where(left_out, np.int8(-1), point.state)
         new = Point(C, state, point.coef * ratio, point.h * ratio, point.b, rate=point.rate)
@@ -455,20 +460,15 @@ def _block_cost(state: StateArray, factor: Factor) -> tuple[int, float]:
 
     Rows that were free when the factor was made cost next to nothing.
     """
-    rows, n = np.flatnonzero(at_knot(state)), len(state)
-    free, new = len(rows), factor.changes(rows)
+    n = len(state)
+    free, new = factor.census(state)
     made = free**3 / 75 if new < 0 else new * free**2 / 8
     return free, (made + 4.0 * free * (free + 0.25 * n)) / n
 
 
 def at_knot(state: StateArray) -> NDArray[np.bool_]:
     """Which rows lie at a knot."""
-    return np.asarray((state > 0) & ((state & 1) > 0))
-
-
-def at_bound(point: Point) -> NDArray[np.bool_]:
-    """Which rows lie on a segment where the coefficient grows with C."""
-    return (point.coef != 0) & ~at_knot(point.state)
+    return (state > 0) & (state & 1).view(bool)
 
 
 def initial_states(problem: Problem) -> StateArray:
@@ -563,9 +563,11 @@ def follow(
     points: list[Point] = []
     point = start
     for step, C in enumerate(Cs):
+        if points and not point.rough and tracker.holds_on(point):
+            return tracker.finish([*points, *(point.at(float(C)) for C in Cs[step:])])
         point = tracker.approach(point, float(C), guess(step, point))
         points.append(point)
-        if point.rough and not at_bound(point).any():
+        if point.rough and not census(point.state, point.coef)[1]:
             # Solved, this may hold for every larger C.
             points = tracker.finish(points, reach=float(Cs[-1]))
             point = points[-1]

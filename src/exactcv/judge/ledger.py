@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core import _residuals
-from .._core._gather import gather
+from .._core._gather import gather, gather_rbf
 from .._core.reference.residuals import ROUNDING
 from ..problem.losses import PiecewiseLinear
 from ..problem.problem import Guests, Problem, Task
@@ -529,11 +529,11 @@ class Ledger:
     ) -> FloatArray:
         """Values of some solutions on rows that take no part; few coefficients are not zero."""
         had = np.flatnonzero(coef.any(axis=0))
-        between = gather(guests.K, test, guests.rows[had])
-        if gamma is not None:
-            between *= -gamma
-            np.exp(between, out=between)
-        return np.asarray(coef[:, had] @ between.T + intercept[:, None])
+        which = guests.K, test, guests.rows[had]
+        between = gather(*which) if gamma is None else gather_rbf(*which, gamma)
+        fresh = _differ(coef)
+        values = coef[np.ix_(fresh, had)] @ between.T
+        return np.asarray(values[np.cumsum(fresh) - 1] + intercept[:, None])
 
     @staticmethod
     def _given(intercept: float | FloatArray | None) -> FloatArray | None:
@@ -546,19 +546,21 @@ class Ledger:
     ) -> FloatArray:
         """K c for solutions of one training set at several C; the task's problem if none is given.
 
-        Where regularisation is strong, neighbours on the grid often have the same coefficients in
-        units of C: those are multiplied by K once.
+        Neighbours on the grid often have the same coefficients in units of C, where regularisation
+        is strong, or the very same, where it is weak: those are multiplied by K once.
         """
-        problem, units = problem or self.task.problem, coef / Cs[:, None]
+        problem = problem or self.task.problem
         if len(Cs) == 1:
-            return problem.times(units) * Cs[:, None]
+            return problem.times(coef / Cs[:, None]) * Cs[:, None]
         order = np.argsort(Cs, kind="stable")
-        fresh = np.ones(len(Cs), dtype=bool)
-        fresh[1:] = (units[order[1:]] != units[order[:-1]]).any(axis=1)
-        products = problem.times(units[order[fresh]])
+        other = _differ(coef[order])
+        at = order[other]
+        units = coef[at] / Cs[at, None]
+        fresh = _differ(units)
+        products = problem.times(units[fresh])[np.cumsum(fresh) - 1]
+        products *= Cs[at, None]
         h = np.empty_like(coef)
-        h[order] = products[np.cumsum(fresh) - 1]
-        h *= Cs[:, None]
+        h[order] = products[np.cumsum(other) - 1]
         return h
 
     def _check_alike(self, folds: IntArray, others: IntArray) -> None:
@@ -636,3 +638,10 @@ class Ledger:
             held = np.empty(size, dtype=dtype)
             setattr(self._scratch, name, held)
         return held[:size]
+
+
+def _differ(solutions: FloatArray) -> NDArray[np.bool_]:
+    """Which rows differ from the one before; the first does."""
+    out = np.ones(len(solutions), dtype=bool)
+    out[1:] = (solutions[1:] != solutions[:-1]).any(axis=1)
+    return out

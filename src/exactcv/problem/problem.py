@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,28 +152,17 @@ class Problem:
         return single, scale
 
 
-@dataclass(frozen=True)
-class FoldKernels:
-    """RBF kernels whose gamma differs from fold to fold: exp(-gammas[f] D).
+class FoldKernels(Protocol):
+    """Kernel matrices that differ from fold to fold.
 
-    D are the squared distances of the rows of the problem.  A fold's matrix is kept from when it is
-    first asked for until it is dropped.
+    A fold's matrix is kept from when it is first asked for until it is dropped.
     """
 
-    squares: FloatArray
-    gammas: FloatArray
-    _kept: dict[int, FloatArray] = field(default_factory=dict, repr=False)
-
     def of(self, fold: int) -> FloatArray:
-        """The kernel matrix of one fold."""
-        if fold not in self._kept:
-            K = np.multiply(self.squares, -self.gammas[fold])
-            self._kept[fold] = np.exp(K, out=K)
-        return self._kept[fold]
+        """The kernel matrix of one fold; the one after the last fold's is the full data's."""
+        ...
 
-    def drop(self, folds: Iterable[int]) -> None:
-        for fold in folds:
-            self._kept.pop(fold, None)
+    def drop(self, folds: Iterable[int]) -> None: ...
 
 
 @dataclass(frozen=True)
