@@ -124,7 +124,7 @@ class LeaveOneOut:
             if self.task.want_decision and len(base.members) > MOST_FREE * full.problem.n:
                 moving = base.state >= 0  # then the table knows all u
             moving[group.sites], moving[base.members] = True, False
-            leaving = np.count_nonzero(moving[group.sites])
+            leaving = int(np.count_nonzero(moving[group.sites]))
             table = Table(base, inverse.columns(np.flatnonzero(moving), leaving))
             self.solver.settle(place, table, group)
             events += table.events

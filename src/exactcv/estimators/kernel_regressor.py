@@ -15,10 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..crossval.fold_models import FoldModels
 from ..crossval.number_tuning import NumbersTuned, NumberTuning
-from ..crossval.numbers_scoring import NumbersScorer
+from ..crossval.numbers_scoring import NumbersScorer, read_number_scoring
 from ..crossval.prediction_intervals import METHODS
 from ..crossval.run import Plan
-from ..crossval.scoring import read_scoring
 from ..crossval.tuning import count_by_weight
 from ..exceptions import InputError, InputTypeError
 from ..problem import checks, inputs
@@ -141,7 +140,7 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
             raise InputError("fewer than two rows have positive weight (1 sample); nothing to tune")
         extra = 8 * n * X.shape[1] if sparse.issparse(X) else 0
         check_memory(len(keep), self.memory_limit, extra_bytes=extra)
-        scorer = read_scoring("r2" if scoring is None else scoring)
+        scorer = read_number_scoring(scoring)
         groups = inputs.read_groups(groups, n)
         split_with, score_with = routed(self, sample_weight, groups, params, scorer)
         rows = X[keep][:, keep] if self.kernel == "precomputed" else X[keep]
@@ -263,7 +262,7 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
         splits = MethodMapping().add(caller="fit", callee="split")
         splitter = self.cv if hasattr(self.cv, "get_metadata_routing") else _NO_REQUESTS
         router = router.add(splitter=splitter, method_mapping=splits)
-        scorer: Any = read_scoring("r2" if self.scoring is None else self.scoring).call
+        scorer: Any = read_number_scoring(self.scoring).call
         scores = MethodMapping().add(caller="fit", callee="score")
         scorer = scorer if hasattr(scorer, "get_metadata_routing") else _NO_REQUESTS
         return router.add(scorer=scorer, method_mapping=scores)

@@ -424,8 +424,9 @@ class Ledger:
         for start in range(0, block, CACHED_FOLDS):
             part = slice(start, start + CACHED_FOLDS)
             c, mine = coef[part], own[part]
+            off: tuple[FloatArray, ...] = ()
             if claimed is None:
-                h, off = self._nearby(first, c, mine, columns[:count]), ()
+                h = self._nearby(first, c, mine, columns[:count])
             else:
                 h = claimed[part]
                 off = (self._off(first, c, h),)
