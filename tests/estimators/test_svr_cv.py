@@ -269,3 +269,23 @@ def test_in_scikit_learns_tools() -> None:
     X, y = wave(30)
     values = cross_val_predict(SVRCV(Cs=[1.0], gamma=0.5), X, y, cv=3)
     assert r2_score(y, values) > 0.0
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "leave_pair_out_auc"])
+def test_scores_of_classes_are_refused_for_numbers(scoring: str) -> None:
+    X, y = wave(12)
+    with pytest.raises(exactcv.ExactCVError, match=f"{scoring}' is of classes"):
+        exactcv.SVRCV(Cs=[1.0], scoring=scoring).fit(X, y)
+
+
+def test_a_score_that_is_not_known_is_not_told_of_scores_of_classes() -> None:
+    X, y = wave(12)
+    with pytest.raises(exactcv.ExactCVError, match=r"is not known; see .*names\(\)$"):
+        exactcv.SVRCV(Cs=[1.0], scoring="foo").fit(X, y)
+
+
+@pytest.mark.filterwarnings("error")
+def test_two_rows_are_enough() -> None:
+    """One row has no R2: there is no standard error of it, which is no reason to warn."""
+    model = exactcv.SVRCV(Cs=[1.0, 10.0]).fit(np.array([[0.0], [1.0]]), np.array([1.0, 2.0]))
+    assert np.isfinite(model.predict([[0.5]])).all()

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import get_scorer_names
 
 from ..exceptions import InputError, InputTypeError
 from ..types import FloatArray, IntArray
-from .scoring import JACKKNIFE_PARTS, Scorer, read_scoring
+from .scoring import JACKKNIFE_PARTS, PAIRS, Scorer, read_scoring
 
-__all__ = ["NumbersScorer"]
+__all__ = ["NumbersScorer", "read_number_scoring"]
+
+
+def read_number_scoring(scoring: Any) -> Scorer:
+    """The scorer of a name or a callable (estimator, X, y); None is R2."""
+    if isinstance(scoring, str) and scoring not in (*get_scorer_names(), PAIRS):
+        raise InputError(
+            f"scoring={scoring!r} is not known; see sklearn.metrics.get_scorer_names()"
+        )
+    scorer = read_scoring("r2" if scoring is None else scoring)
+    if scorer.call is None or scorer.pairs:
+        raise InputError(
+            f"scoring={scorer.name!r} is of classes; for numbers use 'r2', for example"
+        )
+    return scorer
 
 
 class _KnownNumbers(RegressorMixin, BaseEstimator):
@@ -61,9 +78,7 @@ class NumbersScorer:
     def of(
         cls, scoring: Any, shown: Any = None, sample_weight: FloatArray | None = None
     ) -> NumbersScorer:
-        scorer = read_scoring("r2" if scoring is None else scoring)
-        if scorer.call is None:
-            raise InputError("scoring='accuracy' is of classes; for numbers use 'r2', for example")
+        scorer = read_number_scoring(scoring)
         weighted = {}
         if sample_weight is not None and scorer.takes_weights():
             weighted = {"sample_weight": sample_weight}
@@ -103,6 +118,9 @@ class NumbersScorer:
         parts: Sequence[IntArray] = [
             np.flatnonzero(folds_of % n_parts != part) for part in range(n_parts)
         ]
-        scores = np.array([self.score(y, values, chosen) for chosen in parts])
+        with warnings.catch_warnings():
+            # Of three rows or fewer a part may have no R2: then there is no standard error.
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            scores = np.array([self.score(y, values, chosen) for chosen in parts])
         spread = scores - scores.mean()
         return float(np.sqrt((n_parts - 1) / n_parts * (spread @ spread)))

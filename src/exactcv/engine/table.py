@@ -35,8 +35,8 @@ PROBES, FLATTERY = 48, 2.0
 class Columns:
     """Part of the table for the rows at a knot and ``others``; see ``_core/_base.pyx``.
 
-    Columns of the others are made when they are needed, or if it is ``complete``, all at once,
-    which is quicker for most of them.
+    Columns of the others are made when each is needed, or if it is ``complete``, all at once, which
+    is quicker where most of them are.
     """
 
     problem: Problem

@@ -17,11 +17,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..crossval.feature_rows import FeatureRows
 from ..crossval.fold_models import FoldModels
 from ..crossval.number_tuning import NumbersTuned, NumberTuning
-from ..crossval.numbers_scoring import NumbersScorer
+from ..crossval.numbers_scoring import NumbersScorer, read_number_scoring
 from ..crossval.prediction_intervals import METHODS
 from ..crossval.requests import SCALE_ROWS
 from ..crossval.run import Plan
-from ..crossval.scoring import read_scoring
 from ..crossval.tuning import count_by_weight
 from ..exceptions import InputError, InputTypeError, UnsupportedError
 from ..lowrank.features import FeatureMap
@@ -158,7 +157,7 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
         if self.approx is None:
             extra = 8 * n * X.shape[1] if sparse.issparse(X) else 0
             check_memory(len(keep), self.memory_limit, extra_bytes=extra)
-        scorer = read_scoring("r2" if scoring is None else scoring)
+        scorer = read_number_scoring(scoring)
         groups = inputs.read_groups(groups, n)
         split_with, score_with = routed(self, sample_weight, groups, params, scorer)
         rows = X[keep][:, keep] if self.kernel == "precomputed" else X[keep]
@@ -328,7 +327,7 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
         splits = MethodMapping().add(caller="fit", callee="split")
         splitter = self.cv if hasattr(self.cv, "get_metadata_routing") else _NO_REQUESTS
         router = router.add(splitter=splitter, method_mapping=splits)
-        scorer: Any = read_scoring("r2" if self.scoring is None else self.scoring).call
+        scorer: Any = read_number_scoring(self.scoring).call
         scores = MethodMapping().add(caller="fit", callee="score")
         scorer = scorer if hasattr(scorer, "get_metadata_routing") else _NO_REQUESTS
         return router.add(scorer=scorer, method_mapping=scores)

@@ -65,7 +65,9 @@ larger C.
 
 *Rounding.*  An error e in all u changes F_i by at most e times |c~_i - c(u)|, where c(u) is the
 coefficient that goes with u; near a knot that may be either end of the box.  For the hinge ``lack``
-has e in it, and the terms with theta are taken large enough.
+has e in it, and the terms with theta are taken large enough.  Of values that were claimed
+(``claims.py``) a bound on the norm of all errors is known: they change sum F_i by at most it times
+the norm of the |c~_i - c(u)|, far less than their sum where many rows are at a knot.
 
 With g for this bound on P - D, (5) gives ||f~ - f*|| <= sqrt(2 g), and so ||f - f*|| <= stray +
 sqrt(2 g).  **gap** = 1/2 (stray + sqrt(2 g))^2, so that in every case
