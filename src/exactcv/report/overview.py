@@ -69,7 +69,8 @@ class LeftOutRows:
     def part(self, which: NDArray[np.bool_]) -> LeftOutRows:
         """Some of the pairs."""
         parts = {one.name: getattr(self, one.name) for one in fields(self)}
-        return LeftOutRows(**{k: None if v is None else v[which] for k, v in parts.items()})
+        taken: dict[str, Any] = {k: None if v is None else v[which] for k, v in parts.items()}
+        return LeftOutRows(**taken)
 
 
 @dataclass(frozen=True, kw_only=True)
