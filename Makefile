@@ -69,7 +69,7 @@ $(VENV)/.has-%: pyproject.toml .ci/requirements.py | $(VENV)/.python
 
 # $(BUILD) is kept between runs, so only what changed is compiled again.
 $(VENV)/.installed: $(VENV)/.has-build $(VENV)/.has-run meson.build $(wildcard README.md) $(SOURCES)
-	@echo "compiling exactcv (the first time takes a minute or two)"
+	@echo "compiling exactcv (the first time takes a few minutes)"
 	@mkdir -p $(BUILD)
 	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) --no-build-isolation --no-deps --force-reinstall \
 		--config-settings=build-dir=$(BUILD) .

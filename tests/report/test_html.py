@@ -111,10 +111,24 @@ def test_every_part_is_there(page: str, runs: list[exactcv.CVResult]) -> None:
     shares = [np.mean(best.wrong[k][y == sign]) for sign in (-1, 1)]
     for name, share in zip(("specificity", "sensitivity"), shares, strict=True):
         assert name in read.text["span"] and f"{1 - share:.1%}" in read.text["b"]
-    # Six points, the chosen one and that of the 1-SE rule; eighteen cells and two frames.
+    # Six points and the chosen one, which is that of the 1-SE rule too; eighteen cells, one frame.
+    it = overview(runs)
+    assert it.one_se == it.best
     assert read.count("circle", "dot") == 6
-    assert read.count("circle", "best") == read.count("circle", "one-se") == 1
-    assert read.count("rect", "ring") == read.count("rect", "ring-under") == 2
+    assert read.count("circle", "best") == 1
+    assert read.count("rect", "ring") == read.count("rect", "ring-under") == 1
+
+
+def test_one_point_that_is_both_is_drawn_and_named_once(runs: list[exactcv.CVResult]) -> None:
+    it = overview(runs)
+    read = Reader(render(Page(overview=replace(it, one_se=it.best))))
+    assert read.count("circle", "one-se") == read.count("rect", "one-se") == 0
+    assert "least error, also by the 1-SE rule" in read.words
+    assert "Full frame: the best point, also by the 1-SE rule." in read.words
+    other = (it.best[0], 0 if it.best[1] else 1)
+    read = Reader(render(Page(overview=replace(it, one_se=other))))
+    assert read.count("circle", "one-se") == read.count("rect", "one-se") == 1
+    assert "dashed: the 1-SE rule" in read.words and "also by" not in read.words
 
 
 def test_the_confusion_matrix_counts(page: str, runs: list[exactcv.CVResult]) -> None:

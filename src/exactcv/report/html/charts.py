@@ -38,7 +38,7 @@ def error_curve(it: Overview) -> Markup:
             _spot(frame, c, v, _told(it, c, v, s), "dot", 2.0)
             for c, v, s in zip(x, value, se, strict=True)
         ],
-        _named(frame, it, it.one_se, "one-se"),
+        _named(frame, it, None if it.one_se == it.best else it.one_se, "one-se"),
         _named(frame, it, it.best, "best"),
     ]
     return frame.chart(f"{it.judged_by} over C".capitalize(), "C", it.judged_by, *marks)
@@ -100,7 +100,7 @@ def heat_map(it: Overview) -> Markup:
             cells.append(tag("rect", tag("title", told), fill=ramp(share), **box))
     marks = []
     for point, cls in ((it.one_se, "one-se"), (it.best, "best")):
-        if point is None:
+        if point is None or (cls == "one-se" and point == it.best):
             continue
         i, j = list(rows).index(point[0]), list(columns).index(point[1])
         box = _box(frame, x[j], x[j + 1], y[i], y[i + 1])

@@ -133,8 +133,8 @@ def _curve(it: Overview) -> Markup:
     if it.score is None and np.isfinite(it.se[it.best[0]]).any():
         words.append(("area", "one standard error"))
     best = it.judged_by.replace("left-out", "least") if it.score is None else "best score"
-    words.append(("best", best))
-    if it.one_se is not None and it.one_se[0] == it.best[0]:
+    words.append(("best", f"{best}, also by the 1-SE rule" if it.one_se == it.best else best))
+    if it.one_se is not None and it.one_se != it.best and it.one_se[0] == it.best[0]:
         words.append(("one-se", "1-SE rule"))
     title = "Error curve" if it.numbers is None else "Left-out loss"
     title = title if it.score is None else f"{it.judged_by} along C"
@@ -148,8 +148,10 @@ def _map(it: Overview) -> Markup | None:
         return None
     worst, best = charts.ends(it)
     scale = tag("div", f"{worst:.4f}", tag("i"), f"{best:.4f}", cls="ramp")
-    dashed = "" if it.one_se is None else "; dashed: the 1-SE rule"
-    note = tag("p", f"Bright is good. Full frame: the best point{dashed}.", cls="soft")
+    rule = "" if it.one_se is None else "; dashed: the 1-SE rule"
+    if it.one_se == it.best:
+        rule = ", also by the 1-SE rule"
+    note = tag("p", f"Bright is good. Full frame: the best point{rule}.", cls="soft")
     name = it.judged_by
     name = name[0].upper() + name[1:] if it.score is None else name
     return card(f"{name} over gamma and C", charts.heat_map(it), scale, note)
