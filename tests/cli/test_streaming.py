@@ -92,15 +92,16 @@ def _without_times(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith("time")]
 
 
-def test_three_classes_are_refused_though_the_third_comes_last(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_class_that_comes_in_the_last_piece(tmp_path: Path) -> None:
     late = columns_of(60)
-    late["y"][59] = "class 2"
+    late["y"][56:] = ["class 2"] * 4
     path = write_csv(tmp_path / "data.csv", late)
-    assert run("tune", path, *LOWRANK, "--stream", "--out", tmp_path / "out") == 1
-    assert "3" in capsys.readouterr().err
-    assert not (tmp_path / "out" / "predictions.csv").exists()
+    outs = [tmp_path / "whole", tmp_path / "pieces"]
+    for out, how in zip(outs, ("--no-stream", "--stream"), strict=True):
+        assert run("tune", path, *LOWRANK, "--cv", "4", how, "--out", out) == 0
+    one, other = (read(out / "predictions.csv") for out in outs)
+    assert "decision for class 2" in one[0]
+    assert [row["predicted"] for row in one] == [row["predicted"] for row in other]
 
 
 # ---- predict -------------------------------------------------------------------------------------
