@@ -231,3 +231,16 @@ def test_the_intercept_of_numbers() -> None:
     loss = epsilon_insensitive(np.array([0.0, 4.0]), 1.0)
     problem = Reduced(np.zeros((2, 1)), loss, np.ones(2), np.zeros(1), 0.0, True)
     assert best_intercept(problem.hinges, np.zeros(1)) == 2.0  # anything from 1 to 3 is as good
+
+
+def test_numbers_of_dask() -> None:
+    """They travel as they are, labels in a byte."""
+    da = pytest.importorskip("dask.array")
+    X, y = table(80)
+    given = {"approx": "rff", "n_components": 6, "random_state": 0, "Cs": [0.1, 10.0], "cv": 3}
+    local = exactcv.cross_validate(X, y, **given, **LOSSES["tube"])
+    there = exactcv.cross_validate(
+        da.from_array(X, chunks=(30, 3)), da.from_array(y, chunks=30), **given, **LOSSES["tube"]
+    )
+    assert there.certificate.exact
+    np.testing.assert_allclose(there.decision, local.decision, atol=1e-8)
