@@ -67,16 +67,23 @@ def test_every_gamma_is_a_run_of_cross_validate(data: Any, approx: str, cv: Any)
     assert f"approximate kernel ({approx}, 11 components)" in model.summary()
 
 
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A default grid that has to grow."""
+    monkeypatch.setattr("exactcv.problem.grid.FEATURE_LAMBDAS", np.geomspace(0.1, 0.01, 3))
+
+
 def grown_model(**changes: Any) -> exactcv.SVCCV:
-    return model_of(lambdas=None, gamma=None, n_components=60, **changes)
+    return model_of(lambdas=None, gamma=None, n_components=40, **changes)
 
 
-def checkers(n: int = 240) -> tuple[np.ndarray, np.ndarray]:
-    """A board of six by six fields: a small gamma or a small C sees nothing of it."""
-    X = np.random.default_rng(0).uniform(0.0, 6.0, (n, 2))
+def checkers(n: int = 160) -> tuple[np.ndarray, np.ndarray]:
+    """A board of four by four fields: a small gamma or a small C sees nothing of it."""
+    X = np.random.default_rng(0).uniform(0.0, 4.0, (n, 2))
     return X, X.astype(int).sum(axis=1) % 2
 
 
+@pytest.mark.usefixtures("narrow")
 def test_the_default_grid_grows_in_C_and_gamma() -> None:
     """As it would be with the grown grid from the start, point by point."""
     X, y = checkers()
@@ -84,10 +91,10 @@ def test_the_default_grid_grows_in_C_and_gamma() -> None:
     shown = model._overview()
     lambdas, gammas = shown.lambdas, shown.gammas
     assert "has grown by" in shown.grown and shown.grown in " ".join(model.summary().split())
-    assert len(lambdas) > 7 and len(gammas) > 3
+    assert len(lambdas) > 3 and len(gammas) > 3
     np.testing.assert_allclose(gammas[1:] / gammas[:-1], 4.0)
     np.testing.assert_allclose(lambdas[:-1] / lambdas[1:], 10**0.5)
-    same = model_of(lambdas=lambdas, gamma=list(gammas), n_components=60).fit(X, y)
+    same = model_of(lambdas=lambdas, gamma=list(gammas), n_components=40).fit(X, y)
     for name in ("param_C", "param_gamma", "error", "se", "n_errors"):
         np.testing.assert_allclose(model.cv_results_[name], same.cv_results_[name], rtol=1e-12)
     assert model.best_index_ == same.best_index_
@@ -97,6 +104,7 @@ def test_the_default_grid_grows_in_C_and_gamma() -> None:
     assert 0 < end < len(lambdas) - 1 or "as far as it goes" in shown.grown
 
 
+@pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_grown_grid_keeps_the_one_se_rule_and_values(weighted: bool) -> None:
     X, y = checkers()
@@ -109,13 +117,14 @@ def test_a_grown_grid_keeps_the_one_se_rule_and_values(weighted: bool) -> None:
     assert wrong.sum() == model.cv_results_["n_errors"][model.best_index_]
     # The model is that of the chosen point, and so are the left-out values.
     alone = model_of(
-        lambdas=[model.lambda_], gamma=model.gamma_, n_components=60, store_cv_results=True
+        lambdas=[model.lambda_], gamma=model.gamma_, n_components=40, store_cv_results=True
     ).fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X), atol=1e-6)
     mine = model.cv_results_["decision"][model.best_index_]
     np.testing.assert_allclose(mine, alone.cv_results_["decision"][0], atol=1e-6)
 
 
+@pytest.mark.usefixtures("narrow")
 def test_gammas_that_are_given_stay() -> None:
     X, y = checkers()
     model = model_of(lambdas=None, gamma=[0.01, 0.02], n_components=30).fit(X, y)
