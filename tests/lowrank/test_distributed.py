@@ -119,33 +119,27 @@ class _Slow:
         return block
 
 
-@pytest.mark.parametrize("cv", ["loo", 3])
-def test_a_worker_dies_with_small_problems(data, client, monkeypatch, cv: Any) -> None:
-    """At a first guess, and where rows are left out; what it held is made again."""
+@pytest.mark.parametrize(("cv", "when"), [(3, "Rounds"), ("loo", "_Leave")])
+def test_a_worker_dies_with_small_problems(data, client, monkeypatch, cv: Any, when: str) -> None:
+    """At a first guess, or where rows are left out; what it held is made again."""
     import dask.array as da
 
     X, y = data
     more: dict[str, Any] = {"target_rows": 60, "chunk_rows": 64}
     options = COMMON | {"output": "decision", "cv": cv}
     expected = exactcv.cross_validate(X, y, method_options=more | {"cluster": False}, **options)
-    original, calls, killed = on_cluster.DaskRunner.small, [], []
+    original, killed = on_cluster.DaskRunner.small, []
 
     def small_and_kill(self: Any, work: Any, shared: Any, items: Any) -> Any:
-        kind = type(work).__name__
-        if kind not in calls:
-            calls.append(kind)
-            client.wait_for_workers(2, timeout=300)  # one of two dies, not both
-            workers = [pid for pid in client.run(os.getpid).values() if pid not in killed]
-            killed.append(workers[0])
-            threading.Timer(0.02, lambda: os.kill(workers[0], signal.SIGKILL)).start()
+        if not killed and type(work).__name__.startswith(when):
+            killed.append(next(iter(client.run(os.getpid).values())))
+            threading.Timer(0.02, lambda: os.kill(killed[0], signal.SIGKILL)).start()
         return original(self, work, shared, items)
 
     monkeypatch.setattr(on_cluster.DaskRunner, "small", small_and_kill)
     rows = da.from_array(X, chunks=(50, 4))
     same(exactcv.cross_validate(rows, y, method_options=more, **options), expected)
-    assert calls[0] == "Rounds"
-    assert len(calls) == (1 if cv == 3 else len(killed))
-    assert (len(killed) > 1) == (cv == "loo")
+    assert killed
 
 
 def test_a_cluster_that_disappears(data, client, monkeypatch) -> None:
