@@ -85,11 +85,13 @@ def test_few_rows_in_pieces_have_the_exact_kernel(
     assert run("tune", table, *options) == 0
     other = capsys.readouterr().out
     assert "approximate" not in one
-    assert _without_times(one) == _without_times(other)
+    assert _without_figures(one) == _without_figures(other)
 
 
-def _without_times(text: str) -> list[str]:
-    return [line for line in text.splitlines() if not line.startswith("time")]
+def _without_figures(text: str) -> list[str]:
+    """Neither times nor the certificate's figures, which are rounding: means added up in pieces."""
+    lines = [line.partition(": KKT violation")[0] for line in text.splitlines()]
+    return [line for line in lines if not line.startswith("time")]
 
 
 def test_a_class_that_comes_in_the_last_piece(tmp_path: Path) -> None:

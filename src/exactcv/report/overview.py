@@ -68,9 +68,8 @@ class LeftOutRows:
 
     def part(self, which: NDArray[np.bool_]) -> LeftOutRows:
         """Some of the pairs."""
-        parts = {one.name: getattr(self, one.name) for one in fields(self)}
-        taken: dict[str, Any] = {k: None if v is None else v[which] for k, v in parts.items()}
-        return LeftOutRows(**taken)
+        parts: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
+        return replace(self, **{k: v[which] for k, v in parts.items() if v is not None})
 
 
 @dataclass(frozen=True, kw_only=True)
