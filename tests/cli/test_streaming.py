@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 from pathlib import Path
 
@@ -90,8 +91,8 @@ def test_few_rows_in_pieces_have_the_exact_kernel(
 
 def _without_figures(text: str) -> list[str]:
     """Neither times nor the certificate's figures, which are rounding: means added up in pieces."""
-    lines = [line.partition(": KKT violation")[0] for line in text.splitlines()]
-    return [line for line in lines if not line.startswith("time")]
+    lines = [line for line in text.splitlines() if not line.startswith("time")]
+    return [re.sub(r"\d\.\de-1\d", "rounding", line) for line in lines]
 
 
 def test_a_class_that_comes_in_the_last_piece(tmp_path: Path) -> None:
