@@ -24,8 +24,8 @@ __all__ = ["Found", "Inverse", "Table"]
 # Added to a matrix that rounding keeps from being positive definite, relative to its diagonal.
 RIDGE = 1e-14
 NOTHING = np.empty((0, 1))
-# The most that all columns of a table may take.
-WHOLE_BYTES = 256_000_000
+# The most that all columns of a table may take: as much as those that are made one by one.
+WHOLE_BYTES = 128_000_000
 # Random combinations of columns, and by how much their errors may flatter (``judge/claims.py``): a
 # normal number is below 1 / FLATTERY in size with a probability of 0.38.
 PROBES, FLATTERY = 48, 2.0
