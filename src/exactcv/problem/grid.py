@@ -120,7 +120,7 @@ def feature_grid(n: float) -> Grid:
 
     Examples
     --------
-    >>> feature_grid(50).Cs[[0, -1]], feature_grid(50).next_decade("high").lambdas[-1]
+    >>> feature_grid(50).Cs[[0, -1]], float(feature_grid(50).next_decade("high").lambdas[-1])
     (array([   1., 1000.]), 1e-06)
     """
     lambdas = _rounded(FEATURE_LAMBDAS)
