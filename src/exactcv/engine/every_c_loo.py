@@ -34,7 +34,7 @@ __all__ = ["EveryRow", "first_of_twins", "starting_points"]
 PER_DECADE = 2
 # Rows that are worth a table of their own, as a part of all and at least; halving the interval at
 # most so often.
-PART, ENOUGH, MOST_HALVINGS = 0.03, 14, 8
+PART, ENOUGH, MOST_HALVINGS = 0.02, 12, 8
 
 
 def starting_points(low: float, high: float) -> FloatArray:
