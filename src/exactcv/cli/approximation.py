@@ -9,14 +9,20 @@ consolidated-CV paper, too), for their landmarks are rows of the data and so lie
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+from scipy import sparse
 
 from ..exceptions import InputError, MemoryLimitError
 from ..runtime.memory import matrix_size, shortage
+from ..storage.run_folder import settings_in
 from ..types import Approx
+from .loading import Loaded
 from .settings import TuneSettings
 
-__all__ = ["DEFAULT_COMPONENTS", "Choice", "choose_kernel"]
+__all__ = ["DEFAULT_COMPONENTS", "Choice", "choose_kernel", "kernel_of_table"]
 
 DEFAULT_COMPONENTS = 200
 # Of so many rows five folds tell as much as leave-one-out, and their left-out values, which
@@ -30,6 +36,27 @@ class Choice:
 
     settings: TuneSettings
     said: str | None = None
+
+
+def kernel_of_table(
+    loaded: Loaded, settings: TuneSettings, out: Path | None, memory_limit: str | None
+) -> Choice:
+    """The choice for a table, before anything is allocated; ``out`` may have an earlier run."""
+    n, p = loaded.X.shape
+    if loaded.weight is not None:  # rows of weight 0 are as good as absent
+        n = int(np.count_nonzero(loaded.weight > 0))
+    before, done = (None, False) if out is None else settings_in(out)
+    if before is not None and before.get("approx") == "auto":  # runs of numbers once said so
+        before = before | {"approx": None}
+    return choose_kernel(
+        settings,
+        n=n,
+        # The exact kernel is computed from dense rows.
+        extra_bytes=8 * n * p if sparse.issparse(loaded.X) else 0,
+        memory_limit=memory_limit,
+        before=before,
+        done=done,
+    )
 
 
 def choose_kernel(

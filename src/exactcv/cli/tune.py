@@ -9,7 +9,6 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
@@ -22,12 +21,12 @@ from ..report.html import page as html_report
 from ..storage.atomic import write_bytes, write_parts, write_text
 from ..storage.model_file import save_model
 from ..storage.readers import digest, read_table
-from ..storage.run_folder import RunFolder, describe, settings_in
+from ..storage.run_folder import RunFolder, describe
 from ..storage.table import Table
 from ..storage.table_model import TableModel
 from ..types import FloatArray
 from . import results
-from .approximation import Choice, choose_kernel
+from .approximation import kernel_of_table
 from .loading import Loaded, gammas_of, is_regression, load, load_in_pieces, scaling_text
 from .settings import TuneSettings, parse_class_weight
 from .tune_nested import nested_in, nested_record, shown_with, tell
@@ -65,7 +64,7 @@ def tune(
         loaded = load(table, settings)
     if digest(file) != sha256:
         raise InputError(f"{file.name} changed while it was read; run the command again")
-    choice = _choose_kernel(loaded, settings, out, memory_limit)
+    choice = kernel_of_table(loaded, settings, out, memory_limit)
     asked, settings = settings, choice.settings
     if settings.approx is None and isinstance(loaded.X, SpilledRows):
         loaded = replace(loaded, X=loaded.X.all())
@@ -135,25 +134,6 @@ def _read(
         if not may_stream or numbers or settings.approx_conflict("nystroem") is not None:
             raise
     return None
-
-
-def _choose_kernel(
-    loaded: Loaded, settings: TuneSettings, out: Path | None, memory_limit: str | None
-) -> Choice:
-    """Exact or approximate, before anything is allocated."""
-    n, p = loaded.X.shape
-    if loaded.weight is not None:  # rows of weight 0 are as good as absent
-        n = int(np.count_nonzero(loaded.weight > 0))
-    before, done = (None, False) if out is None else settings_in(out)
-    return choose_kernel(
-        settings,
-        n=n,
-        # The exact kernel is computed from dense rows.
-        extra_bytes=8 * n * p if sparse.issparse(loaded.X) else 0,
-        memory_limit=memory_limit,
-        before=before,
-        done=done,
-    )
 
 
 # ---- the work ------------------------------------------------------------------------------------

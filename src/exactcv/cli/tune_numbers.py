@@ -8,7 +8,6 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
@@ -20,12 +19,12 @@ from ..report.html import page as html_report
 from ..storage.atomic import write_bytes, write_text
 from ..storage.model_file import save_model
 from ..storage.readers import digest
-from ..storage.run_folder import PartFiles, RunFolder, describe, settings_in
+from ..storage.run_folder import PartFiles, RunFolder, describe
 from ..storage.table import Table
 from ..storage.table_model import TableModel
 from ..types import IntervalMethod
 from . import results
-from .approximation import Choice, choose_kernel
+from .approximation import kernel_of_table
 from .loading import Loaded, gammas_of, load, scaling_text
 from .settings import TuneSettings
 from .tune_nested import nested_numbers_in, nested_record, shown_with, tell
@@ -52,7 +51,7 @@ def tune_numbers(
     loaded = load(table, settings, numeric=True)
     if digest(file) != sha256:
         raise InputError(f"{file.name} changed while it was read; run the command again")
-    choice = _choose_kernel(loaded, settings, out, memory_limit)
+    choice = kernel_of_table(loaded, settings, out, memory_limit)
     if choice.settings.approx is not None:
         settings = choice.settings
     facts = _facts(file, loaded, settings)
@@ -93,28 +92,6 @@ def tune_numbers(
     _tell(model, say, after)
     say(f"\nwritten to {out}: {', '.join([*written, 'run.json'])}")
     return model
-
-
-def _choose_kernel(
-    loaded: Loaded, settings: TuneSettings, out: Path | None, memory_limit: str | None
-) -> Choice:
-    """Exact or approximate, before anything is allocated."""
-    n, p = loaded.X.shape
-    if loaded.weight is not None:  # rows of weight 0 are as good as absent
-        n = int(np.count_nonzero(loaded.weight > 0))
-    before, done = (None, False) if out is None else settings_in(out)
-    if (
-        before is not None and before.get("approx") == "auto"
-    ):  # what the exact kernel is called here
-        before = before | {"approx": None}
-    return choose_kernel(
-        settings,
-        n=n,
-        extra_bytes=8 * n * p if sparse.issparse(loaded.X) else 0,
-        memory_limit=memory_limit,
-        before=before,
-        done=done,
-    )
 
 
 def _model(loaded: Loaded, settings: TuneSettings) -> SVRCV | QuantileSVRCV:

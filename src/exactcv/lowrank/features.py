@@ -35,6 +35,7 @@ from ..types import FloatArray
 __all__ = [
     "FeatureMap",
     "Nystroem",
+    "OwnColumns",
     "RandomFourier",
     "cross_kernel",
     "features_of",

@@ -8,14 +8,14 @@ there each problem has the features of its rows made anew, by the same map.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 
 from ..exceptions import InputTypeError
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
-from .features import FeatureMap, features_of
+from .features import FeatureMap, OwnColumns, features_of
 from .method import check_room, fit_map, least_memory, runner_of
 from .passes.distributed import DaskRows
 from .passes.local import LocalRunner, scratch_array
@@ -93,13 +93,13 @@ class _Here:
 
     def part(self, problem: FeatureProblem, rows: IntArray) -> FeatureProblem:
         made = MadeRows(self.Z, rows, self.task.options.chunk_rows)
-        return replace(problem, source=made, feature_map=_AsTheyAre(self.feature_map))
+        return replace(problem, source=made, feature_map=_as_they_are(self.feature_map))
 
     def runner(self, workers: Workers) -> Runner:
         n = len(self.Z)
         rows = MadeRows(self.Z, np.arange(n), self.task.options.chunk_rows)
         return LocalRunner(
-            rows, np.ones(n), np.ones(n), _AsTheyAre(self.feature_map), workers, "recompute",
+            rows, np.ones(n), np.ones(n), _as_they_are(self.feature_map), workers, "recompute",
             self.Z.dtype,
         )  # fmt: skip
 
@@ -121,26 +121,9 @@ class _WithDask:
         return runner_of(self.task, self.feature_map, workers, "recompute")
 
 
-@dataclass(frozen=True)
-class _AsTheyAre:
+def _as_they_are(made_by: FeatureMap) -> OwnColumns:
     """The map of rows that are features already."""
-
-    made_by: FeatureMap
-
-    @property
-    def n_components(self) -> int:
-        return self.made_by.n_components
-
-    @property
-    def n_features(self) -> int:
-        return self.made_by.n_components
-
-    @property
-    def gamma(self) -> float | None:
-        return self.made_by.gamma
-
-    def transform(self, X: Any) -> FloatArray:
-        return np.asarray(X, dtype=np.float64)
+    return OwnColumns(made_by.n_components, made_by.gamma)
 
 
 class MadeRows:
