@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from exactcv.cli import start
+from exactcv.cli import early_interrupt
 
 SIGNAL = "import signal\nsignal.raise_signal(signal.SIGINT)\n"
 START = "from exactcv.cli.start import main; sys.exit(main())"
@@ -55,8 +55,10 @@ def test_a_job_that_ignores_it_goes_on(tmp_path: Path) -> None:
 def test_once_a_command_is_at_work_it_is_an_exception() -> None:
     before = signal.getsignal(signal.SIGINT)
     try:
-        signal.signal(signal.SIGINT, start._end_at_once)
-        start.ready()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        early_interrupt.end_at_once()
+        assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+        early_interrupt.ready()
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)

@@ -139,7 +139,7 @@ def test_sparse_rows_memory_and_threads(iris: Any) -> None:
         np.testing.assert_allclose(
             model.decision_function(rows), plain.decision_function(X), atol=1e-7
         )
-    with pytest.raises(exactcv.InputError, match=r"needs at least .* of memory"):
+    with pytest.raises(exactcv.InputError, match=r"components need at least .* of memory"):
         exactcv.SVCCV(**options, memory_limit="10kB").fit(X, y)
 
 

@@ -18,7 +18,7 @@ import click
 from ..algorithms import methods
 from ..exceptions import ExactCVError
 from ..types import Output, Select, TaskName, Unseen
-from .start import ready
+from .early_interrupt import ready
 
 __all__ = ["main"]
 

@@ -278,13 +278,14 @@ def check_kernel(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> Kernel:
 def check_approx(approx: Any, n_components: Any, method: str, loss: str) -> int:
     """``n_components`` as a number; what ``approx`` cannot do is refused."""
     check_choice("approx", approx, ("rff", "nystroem"), "or None")
+    count = check_components(n_components)
     if method != "exact" or loss not in APPROX_LOSSES:
         raise UnsupportedError(
             f"approx={approx!r} goes with method='exact' and loss='hinge', 'epsilon_insensitive' "
             f"or 'pinball', got method={method!r} and loss={loss!r}; leave these out, or use "
             "approx=None"
         )
-    return check_components(n_components)
+    return count
 
 
 def check_components(n_components: Any) -> int:
