@@ -44,6 +44,8 @@ CACHED_FOLDS = 64
 ABOUT = 10.0
 # Rows of K copied at a time when only some columns matter.
 PANEL_ROWS = 256
+# How many times the size of a solution that of the full data's may be for its K c to serve both.
+DROWNED = 4.0
 
 
 class Seen(Protocol):
@@ -120,6 +122,7 @@ class Ledger:
         # In leave-one-out, pair f is fold f: the row it leaves out.
         self._own = folds.pair_rows if folds.leave_one_out else None
         self._floor = np.zeros(n_grid)  # of the full data's figures
+        self._length = np.sqrt(np.maximum(problem.diagonal, 0.0))  # of each row in feature space
         self._has_rows = problem.rows is None and problem.symmetric  # to find K c of neighbours by
 
     # ---- entries ------------------------------------------------------------------------------
@@ -430,6 +433,11 @@ class Ledger:
             else:
                 h = claimed[part]
                 off = (self._off(first, c, h),)
+            drowned = self._drowned(first, c)
+            if drowned.any():
+                h = h.copy()
+                h[drowned] = problem.times(c[drowned])
+                off = tuple(np.where(drowned, 0.0, one) for one in off)
             for k, C in enumerate(self.task.grid.Cs[ls]):
                 Cs = np.full(len(c), C)
                 b_part = judge.intercepts(h, c, Cs, mine) if b is None else b[part]
@@ -441,6 +449,14 @@ class Ledger:
             self._note(l, folds, out[k])
             self._decide(l, folds, folds, values[k], out[k][:, 3])
         return np.array([self._meets(figures, within) for figures in out])
+
+    def _drowned(self, l: int, coef: FloatArray) -> NDArray[np.bool_]:
+        """Solutions so much smaller than the full data's that the rounding of its K c is too much.
+
+        The judge knows the rounding of what it is shown: that of K c by itself.
+        """
+        full = float(np.abs(self.coef[l]) @ self._length)
+        return np.asarray(DROWNED * (np.abs(coef) @ self._length) < full)
 
     def _off(self, l: int, coef: FloatArray, h: FloatArray) -> FloatArray:
         """What claims about solutions near the full data's may be off by."""
