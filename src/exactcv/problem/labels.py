@@ -39,6 +39,23 @@ def read_labels(
     return labels, classes, np.where(codes == 1, 1.0, -1.0)
 
 
+def _one_a_row(y: Any, n: int, what: str, in_full: str | None = None) -> NDArray[Any]:
+    """The entries of y, one for each of n rows and none missing; messages call them ``what``."""
+    from sklearn.utils import column_or_1d
+
+    if y is None:
+        raise InputError(f"y is None; it must hold one {in_full or what} a row")
+    refuse_masked(y, "y")
+    try:
+        found = column_or_1d(y, warn=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"y must be one-dimensional, one {what} a row: {error}") from error
+    if len(found) != n:
+        raise InputError(f"X has {n} rows but y has {len(found)} {what}s")
+    refuse_missing_labels(found)
+    return np.asarray(found)
+
+
 def read_numbers(y: Any, n: int) -> FloatArray:
     """Finite numbers, one a row.
 
@@ -47,18 +64,7 @@ def read_numbers(y: Any, n: int) -> FloatArray:
     >>> read_numbers([1, 2.5], 2)
     array([1. , 2.5])
     """
-    from sklearn.utils import column_or_1d
-
-    if y is None:
-        raise InputError("y is None; it must hold one number a row")
-    refuse_masked(y, "y")
-    try:
-        values = column_or_1d(y, warn=True)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"y must be one-dimensional, one number a row: {error}") from error
-    if len(values) != n:
-        raise InputError(f"X has {n} rows but y has {len(values)} numbers")
-    refuse_missing_labels(values)
+    values = _one_a_row(y, n, "number")
     if values.dtype.kind == "c":
         raise InputError("Complex data not supported: y holds complex numbers")
     if values.dtype.kind == "O" and any(isinstance(value, str) for value in values):
@@ -87,18 +93,7 @@ def shown_classes(classes: NDArray[Any]) -> str:
 
 def encode_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any], IntArray]:
     """The labels as an array, the classes in sort order, and the class number of each row."""
-    from sklearn.utils import column_or_1d
-
-    if y is None:
-        raise InputError("y is None; it must hold one class label a row")
-    refuse_masked(y, "y")
-    try:
-        labels = column_or_1d(y, warn=True)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"y must be one-dimensional, one label a row: {error}") from error
-    if len(labels) != n:
-        raise InputError(f"X has {n} rows but y has {len(labels)} labels")
-    refuse_missing_labels(labels)
+    labels = _one_a_row(y, n, "label", "class label")
     try:
         classes, codes = np.unique(labels, return_inverse=True)
     except TypeError as error:
