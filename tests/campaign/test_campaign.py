@@ -13,7 +13,8 @@ PROBLEMS, CHUNKS = 60, 6
 # 1511: a sum that is off by three light rows once left the last word on b to a light row.
 # 7855: rows that miss their knots by 2e-9 once made a tie a label.
 # 8282: a fold of the hard margin once took its values from the full data's, 1e10 times as large.
-FOUND = (1511, 1837, 5761, 7855, 8282)
+# 4088: heavy rows 1e10 times as large as the light ones once hid by how much these miss sum c = 0.
+FOUND = (1511, 1837, 4088, 5761, 7855, 8282)
 
 
 @pytest.mark.filterwarnings("ignore")

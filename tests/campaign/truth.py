@@ -165,6 +165,8 @@ def _by_clarabel(small: Small, c: FloatArray, fit_intercept: bool, truth: Truth)
     gap = float((size * np.maximum(v, 0) + (box - size) * np.maximum(-v, 0)).sum())
     error = 2.0 * np.sqrt(2.0 * max(gap, 0.0) * small.top) + np.abs(v[inside]).max(initial=0.0)
     error += 1e-15 * small.top * float(np.abs(c).sum())
+    if fit_intercept:  # at the optimum, too, size v+ + (box - size) v- is within the gap
+        error += max(gap, 0.0) / float(np.minimum(size, box - size)[inside].min())
     value = small.K_test @ c + b
     decided = error <= SHARP and (np.abs(np.abs(value) - tolerances.TIE) > 2 * error).all()
     if (size < 0).any() or (size > box).any() or not decided:

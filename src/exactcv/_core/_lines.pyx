@@ -46,6 +46,7 @@ cdef double DOUBT = 100.0
 # Inside by this share of the widest box, a coefficient has the last word on b.
 cdef double CLEAR = 1e-4
 cdef double NEAR = 1e-6
+cdef double UNSEEN = 4.0
 # The same of the gap, in units of what rounding is charged with there.
 cdef double BLUR = 4.0
 cdef double TINY = 2.2250738585072014e-308
@@ -151,6 +152,8 @@ cdef class Lines:
         gap += 0.5 * stray * stray
         gap += off * (2.0 * unit + fabs(b) + norm * widest)
         gap = stray + sqrt(2.0 * max(gap, 0.0))
+        if self.intercept:
+            gap += UNSEEN * ROUNDOFF * s.size * widest
         gap = 0.5 * gap * gap
         floor = max(ROUNDING * noise / unit, BLUR * noise * s.wide / max(primal, TINY))
         # A number that is not finite never survives all of these sums.

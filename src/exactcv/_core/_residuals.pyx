@@ -51,6 +51,8 @@ cdef double DOUBT = 100.0
 cdef double CLEAR = 1e-4
 # Rows this close to their knot may be on either side of it.
 cdef double NEAR = 1e-6
+# What sum c may be off by though it seems to be 0, in roundings of sum |c|.
+cdef double UNSEEN = 4.0
 
 
 def judge(
@@ -143,6 +145,8 @@ cdef inline void conclude(
         gap = theta * norm + stray
         gap = (1.0 + theta) * t.kept + theta * (2.0 * t.lean + t.tilt) + 0.5 * gap * gap
         gap = stray + sqrt(2.0 * (gap + off * (2.0 + fabs(b) + norm * widest)))
+        if fit_intercept:
+            gap += UNSEEN * ROUNDOFF * t.size * widest
         gap = 0.5 * gap * gap
     # A number that is not finite never survives all of these sums.
     if not (isfinite(primal + gap + t.norm + t.size + b) and isfinite(kkt)):

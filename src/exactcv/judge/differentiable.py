@@ -114,6 +114,7 @@ class DifferentiableJudge:
             steep = (box * np.abs(loss.slope(u) - s)).sum(axis=1)
             gap = (box * loss.divergence(u, s)).sum(axis=1) + 0.5 * stray**2
             gap += noise * steep + 0.5 * noise**2 / loss.kappa * box.sum(axis=1)
+            stray = stray + scale.unseen(coef, self.fit_intercept)
             gap = reported_gap(gap, stray, off * (1.0 + largest))
         out = np.column_stack([kkt, gap, primal, ROUNDING * noise])
         out[~np.isfinite(out).all(axis=1)] = np.inf, np.inf, np.inf, 0.0

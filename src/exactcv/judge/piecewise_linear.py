@@ -50,6 +50,13 @@ P is strongly convex in f and D strongly concave in f~, so that with the optimum
 room.  What was changed is charged for: with d = c - c~,  ||f - f~|| <= sum_i |d_i| sqrt(K_ii) =:
 ``stray``, which enters (4), and moving the sum costs at most |sum| (t + max |u|) in the F_i.
 
+*What rounding hides of the sum* is charged for as well: with weights many decades apart the sum of
+the heavy rows is rounded more coarsely than the light ones are large.  Coefficients that sum up to
+s are judged as above in the problem P(f, b) - s b.  While s goes to 0 its optimum moves piece by
+piece, each time by the combination of free rows that has the sum 1 and the least norm, which is no
+longer than any one of the rows: by at most |s| max_k sqrt(K_kk) in all.  That, with
+s = 4.4e-16 sum |c|, is added to sqrt(2 g) below.
+
 *The primal point* for the hinge is not quite the reported one.  Rows that are short of their knot
 by rounding, say 1e-15, cost C_i 1e-15 in P: any amount if C is large enough, though nothing is
 wrong with f.  (1 + theta) (f, b) with theta = lack / (1 - lack), ``lack`` the largest such

@@ -86,6 +86,7 @@ class SquaredJudge:
         out = np.empty((len(h), 4))
         out[:, 3] = ROUNDING * noise / scale.unit
         out[:, 0] = kkt
+        stray = stray + scale.unseen(coef, self.fit_intercept)
         out[:, 1] = reported_gap(gap, stray, off * (scale.unit + largest))
         out[:, 2] = 0.5 * norm + 0.5 * (box * (self.y - u) ** 2).sum(axis=1)
         out[~np.isfinite(out).all(axis=1)] = np.inf, np.inf, np.inf, 0.0

@@ -34,6 +34,8 @@ ROUNDOFF = 0.5 * float(np.finfo(float).eps)
 ROUNDING = 8.0
 # The same of the gap, in units of what rounding is charged with there.
 BLUR, TINY = 4.0, float(np.finfo(float).tiny)
+# What sum c may be off by though it seems to be 0, in roundings of sum |c|.
+UNSEEN = 4.0
 # Rows this close to a knot, in units of the largest, may be on either side of it.
 NEAR = 1e-6
 
@@ -88,6 +90,11 @@ class Scale(NamedTuple):
         stray = (np.abs(coef - inside) * self.root).sum(axis=-1) + off * self.widest
         return stray, off, ROUNDOFF * (self.root * np.abs(coef)).sum(axis=-1)
 
+    def unseen(self, coef: FloatArray, fit_intercept: bool) -> FloatArray:
+        """How far f may move for what rounding hides of sum c."""
+        size = np.abs(coef).sum(axis=-1) if fit_intercept else np.zeros(coef.shape[:-1])
+        return np.asarray(UNSEEN * ROUNDOFF * self.widest * size)
+
 
 def reported_gap(gap: Any, stray: Any, moved: Any) -> FloatArray:
     """1/2 (stray + sqrt(2 g))^2, ``moved`` what balancing the sum adds to g."""
@@ -124,7 +131,7 @@ def tally(
         noise = rounding * scale.widest
         gap, primal, charged = point(u, inside, C, levels, tau, loss, noise, norm, stray)
         moved = off * (2.0 * unit + abs(intercept) + norm * scale.widest)
-        gap = float(reported_gap(gap, stray, moved))
+        gap = float(reported_gap(gap, stray + scale.unseen(coef, fit_intercept), moved))
     finite = np.isfinite(h).all() and np.isfinite(coef).all() and np.isfinite(intercept)
     if not (finite and np.isfinite([kkt, gap, primal]).all()):
         return Tally(np.inf, np.inf, primal, 0.0)
