@@ -57,10 +57,16 @@ class Small:
     box: FloatArray
     K: FloatArray
     K_test: FloatArray
+    tested: FloatArray
 
     @property
     def top(self) -> float:
         return float(max(self.K.diagonal().max(), 1e-300))
+
+    @property
+    def far(self) -> float:
+        """How far f + b may be off at a row that is tested, for an f that is off by 1."""
+        return float(np.sqrt(self.top) + np.sqrt(max(self.tested.max(initial=0.0), self.top)))
 
 
 def solve_all(
@@ -100,7 +106,7 @@ def _problems(
         rows = np.setdiff1d(np.arange(len(y)), folds.left_out[f])
         rows = rows[weight[rows] > 0]
         for l, C in enumerate(grid.for_fold(folds, f)):
-            parts = K[np.ix_(rows, rows)], K[np.ix_(tests, rows)]
+            parts = K[np.ix_(rows, rows)], K[np.ix_(tests, rows)], K[tests, tests]
             found.append(Small(l, pairs, rows, y[rows], C * weight[rows], *parts))
     return found
 
@@ -163,7 +169,7 @@ def _by_clarabel(small: Small, c: FloatArray, fit_intercept: bool, truth: Truth)
     b = float(np.median((y - f)[inside])) if fit_intercept else 0.0
     v = y * (f + b) - 1.0
     gap = float((size * np.maximum(v, 0) + (box - size) * np.maximum(-v, 0)).sum())
-    error = 2.0 * np.sqrt(2.0 * max(gap, 0.0) * small.top) + np.abs(v[inside]).max(initial=0.0)
+    error = np.sqrt(2.0 * max(gap, 0.0)) * small.far + np.abs(v[inside]).max(initial=0.0)
     error += 1e-15 * small.top * float(np.abs(c).sum())
     if fit_intercept:  # at the optimum, too, size v+ + (box - size) v- is within the gap
         error += max(gap, 0.0) / float(np.minimum(size, box - size)[inside].min())
@@ -208,7 +214,7 @@ def _by_interior_point(todo: list[Small], fit_intercept: bool, truth: Truth) -> 
         f = (found.short[k, :m] + small.y - found.intercept[k]).float()
         b, doubt = _intercept(small, f, c.float()) if fit_intercept else (0.0, 0.0)
         gap = found.error[k] * float(np.abs(c.float()).sum())
-        error = 2.0 * float(np.sqrt(2.0 * max(gap, 0.0) * small.top)) + found.error[k]
+        error = float(np.sqrt(2.0 * max(gap, 0.0))) * small.far + found.error[k]
         at = small.l, small.pairs
         truth.value[at] = ((c * small.K_test).sum(axis=1) + b).float()
         truth.error[at], truth.by[at] = error + doubt, 3
