@@ -13,6 +13,8 @@ loss, or lies between two.
 from libc.math cimport INFINITY, fabs, isfinite, sqrt
 from libc.string cimport memset
 
+from exactcv._core._intercept cimport from_middle, middle
+
 cdef extern from "lines.h" nogil:
     ctypedef struct exactcv_sums_t:
         double residual
@@ -192,17 +194,3 @@ cdef class Lines:
         if own >= 0:
             exactcv_line_limits(h, coef, table, self.n, self.m, own + 1, self.n, C, unit, near,
                                 blur, low, high)
-
-
-cdef inline double from_middle(double low, double high, double b) noexcept nogil:
-    """How far b is from what the rule picks, or where no b will do, from the farther end."""
-    if low > high:
-        return max(fabs(low - b), fabs(high - b))
-    return fabs(middle(low, high) - b)
-
-
-cdef inline double middle(double low, double high) noexcept nogil:
-    """The rule: the middle, or the end that exists."""
-    if low == -INFINITY:
-        return 0.0 if high == INFINITY else high
-    return low if high == INFINITY else 0.5 * (low + high)

@@ -10,6 +10,8 @@ from libc.math cimport INFINITY, fabs, isfinite, sqrt
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dgemm
 
+from exactcv._core._intercept cimport from_middle, middle
+
 cdef extern from "vector.h" nogil:
     ctypedef struct exactcv_tally_t:
         double residual
@@ -187,20 +189,6 @@ cdef inline void limits(
     exactcv_limits(h, coef, &table[0, 0], n, 0, n if own < 0 else own, C, near, blur, low, high)
     if own >= 0:
         exactcv_limits(h, coef, &table[0, 0], n, own + 1, n, C, near, blur, low, high)
-
-
-cdef inline double from_middle(double low, double high, double b) noexcept nogil:
-    """How far b is from what the rule picks, or where no b will do, from the farther end."""
-    if low > high:
-        return max(fabs(low - b), fabs(high - b))
-    return fabs(middle(low, high) - b)
-
-
-cdef inline double middle(double low, double high) noexcept nogil:
-    """The rule: the middle, or the end that exists."""
-    if low == -INFINITY:
-        return 0.0 if high == INFINITY else high
-    return low if high == INFINITY else 0.5 * (low + high)
 
 
 def touched_columns(
