@@ -50,12 +50,6 @@ cdef inline double _smaller(double a, double b) noexcept nogil:
     return a if a < b else b
 
 
-cdef struct Room:
-    double room
-    double other
-    bint free
-
-
 cdef struct Near:
     Py_ssize_t row
     double kernel
@@ -109,7 +103,7 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
     cdef Near[NEAREST] near
     cdef double[LEVELS] room = [0.0, 0.0, 0.0]
     cdef exactcv_bend_t all_rows
-    cdef Room one
+    cdef double one
     exactcv_bend(&y[0], weight, y.shape[0], closeness, C0, coef0, u0, C1, coef1, u1, offs,
                  &all_rows)
     same[0] = 0 if all_rows.changed > 0 else 1 if all_rows.free > 0 else 2
@@ -121,24 +115,31 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
         return
     for i in range(y.shape[0]):
         if offs[i] <= OFF[LEVELS - 1] * least:
-            one = _room(side * y[i], y[i] * coef0[i], C0 * weight[i], y[i] * coef1[i],
-                        C1 * weight[i], closeness)
+            # Where the value is positive, coefficients have to rise.
+            one = _room(y[i] * coef0[i], C0 * weight[i], y[i] * coef1[i], C1 * weight[i],
+                        side * y[i] > 0)
             for k in range(LEVELS):
                 if offs[i] <= OFF[k] * least:
-                    room[k] += one.room
+                    room[k] += one
     for k in range(LEVELS):
         if not proved[0]:
             proved[0] = _enough(value0, value1, gap, widest, bend, OFF[k] * least, room[k])
     if proved[0] or least * room[1] <= 2.0 * bend:
         return
     for i in range(y.shape[0]):
-        if offs[i] <= OFF_KNOT * least:
-            one = _room(side * y[i], y[i] * coef0[i], C0 * weight[i], y[i] * coef1[i],
-                        C1 * weight[i], closeness)
-            if one.free:
-                _keep(near, &n_near, i, kernel[i], one, offs[i])
+        if offs[i] <= OFF_KNOT * least and (
+                _inside(y[i] * coef0[i], C0 * weight[i], closeness)
+                or _inside(y[i] * coef1[i], C1 * weight[i], closeness)):
+            _keep(near, &n_near, i, kernel[i])
     if n_near == 0:
         return
+    for k in range(n_near):
+        i = near[k].row
+        near[k].off = offs[i]
+        near[k].room = _room(y[i] * coef0[i], C0 * weight[i], y[i] * coef1[i], C1 * weight[i],
+                             side * y[i] > 0)
+        near[k].other = _room(y[i] * coef0[i], C0 * weight[i], y[i] * coef1[i], C1 * weight[i],
+                              side * y[i] <= 0)
     for k in range(3):
         if not proved[0]:
             proved[0] = _by_nearest(K, near, min(n_near, TRIED[k]), square, value0, value1, gap,
@@ -151,21 +152,17 @@ cdef void _one(const double[:, ::1] K, const double[::1] y, const double* weight
                                        gap, bend, &reach)
 
 
-cdef inline Room _room(double sign, double a0, double box0, double a1, double box1,
-                       double closeness) noexcept nogil:
-    """What the coefficient of a row, turned by its label, can take up between two ends."""
-    cdef Room out
-    cdef double p0, p1, rises, falls
-    a0, a1 = _larger(a0, 0.0), _larger(a1, 0.0)
-    p0, p1 = _larger(box0 - a0, 0.0), _larger(box1 - a1, 0.0)
-    # Where the value is positive, coefficients have to rise.
-    rises, falls = sqrt(p0) + sqrt(p1), sqrt(a0) + sqrt(a1)
-    if sign < 0:
-        rises, falls = falls, rises
-    out.room, out.other = rises * rises, falls * falls
-    out.free = ((a0 > closeness * box0 and p0 > closeness * box0)
-                or (a1 > closeness * box1 and p1 > closeness * box1))
-    return out
+cdef inline double _room(double a0, double box0, double a1, double box1, bint rises) noexcept nogil:
+    """(sqrt(r0) + sqrt(r1))^2 of the rooms r of a coefficient at both ends, on one side of it."""
+    cdef double r0 = _larger(a0, 0.0), r1 = _larger(a1, 0.0)
+    if rises:
+        r0, r1 = _larger(box0 - r0, 0.0), _larger(box1 - r1, 0.0)
+    return r0 + r1 + 2.0 * sqrt(r0 * r1)
+
+
+cdef inline bint _inside(double a, double box, double closeness) noexcept nogil:
+    """Is a coefficient strictly inside its box?"""
+    return a > closeness * box and box - a > closeness * box
 
 
 cdef bint _enough(double value0, double value1, double gap, double reach, double bend,
@@ -255,8 +252,7 @@ cdef bint _by_projection(const double[:, ::1] K, const Near* near, Py_ssize_t co
     return _enough(value0, value1, gap, reach[0], bend, off, room)
 
 
-cdef void _keep(Near* near, Py_ssize_t* count, Py_ssize_t row, double kernel, Room one,
-                double off) noexcept nogil:
+cdef void _keep(Near* near, Py_ssize_t* count, Py_ssize_t row, double kernel) noexcept nogil:
     """Among the nearest, in order of their kernel values, if it is one of them."""
     cdef Py_ssize_t at = count[0]
     if at == NEAREST:
@@ -266,7 +262,6 @@ cdef void _keep(Near* near, Py_ssize_t* count, Py_ssize_t row, double kernel, Ro
     else:
         count[0] += 1
     while at > 0 and near[at - 1].kernel < kernel:
-        near[at] = near[at - 1]
+        near[at].row, near[at].kernel = near[at - 1].row, near[at - 1].kernel
         at -= 1
-    near[at].row, near[at].kernel, near[at].off = row, kernel, off
-    near[at].room, near[at].other = one.room, one.other
+    near[at].row, near[at].kernel = row, kernel
