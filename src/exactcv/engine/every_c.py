@@ -347,7 +347,10 @@ class TrainingSets:
 
     def _turn_to(self, k: int) -> None:
         """Go on with a training set; what its free rows share with the last one's is kept."""
-        self._tracker.resume(self._weights(np.array([k]))[0], self._cancel)
+        weight = self._together.copy()
+        if self._site[k] >= 0:
+            weight[self._site[k]] = self._rest[k]
+        self._tracker.resume(weight, self._cancel)
 
     def _point(self, ends: Ends, k: int) -> Point:
         """A solution as the tracker knows it."""
