@@ -181,7 +181,10 @@ def compare(
     if problem.fit_intercept and len(empty):
         _, some, of = np.unique(asked.first[empty], return_index=True, return_inverse=True)
         some = empty[some]  # one test of each training set
-        nothing, weights = empty[:0], row_weights(weight, asked.own[some], asked.rest[some])
+        nothing, weights = (
+            empty[:0],
+            row_weights(weight, len(some), asked.own[some], asked.rest[some]),
+        )
         here, there = first.part(asked.first[some], nothing), last.part(asked.last[some], nothing)
         line[empty] = _same_limits(problem, weights, here, there)[of]
     return proved.astype(bool), line

@@ -95,9 +95,10 @@ class Stretches:
         return np.asarray(np.log(self.last.C / self.first.C))
 
     @property
-    def ends(self) -> list[tuple[FloatArray, FloatArray]]:
+    def ends(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
         """The C and the value of each test at both ends."""
-        return [(end.C[self.of], end.values) for end in (self.first, self.last)]
+        first, last = self.first, self.last
+        return (first.C[self.of], first.values), (last.C[self.of], last.values)
 
     @property
     def turned(self) -> NDArray[np.bool_]:
@@ -189,7 +190,7 @@ class TrainingSets:
         self._together = merged.together(self._weight)
         self._site = np.where(own >= 0, merged.first[own], -1)
         self._rest = np.zeros(len(own))
-        for k in np.flatnonzero((own >= 0) & (merged.copies[own] > 1)):
+        for k in np.flatnonzero((own >= 0) & (merged.copies[own] > 1)).tolist():
             self._rest[k] = merged.together(self._apart(k))[self._site[k]]
         self._tracker = Tracker(merged.problem, cancel, tol)
         self._solved = np.zeros(len(own), dtype=np.intp)
@@ -337,7 +338,7 @@ class TrainingSets:
 
     def _weights(self, sets: IntArray) -> FloatArray:
         """Of the rows of training sets, repeated rows together."""
-        return row_weights(self._together, self._site[sets], self._rest[sets])
+        return row_weights(self._together, len(sets), self._site[sets], self._rest[sets])
 
     def _apart(self, k: int) -> FloatArray:
         weight = self._weight.copy()

@@ -38,17 +38,23 @@ Penalty = Literal["norm", "ridge"]
 AT_A_TIME = 1 << 21
 
 
-def row_weights(weight: FloatArray, own: IntArray, rest: FloatArray) -> FloatArray:
-    """Row weights of several solutions; of one row each (-1: none) only ``rest`` is there.
+def row_weights(
+    weight: FloatArray, count: int, own: IntArray | None, rest: FloatArray | None = None
+) -> FloatArray:
+    """Row weights of ``count`` solutions, each of which may leave out one more row (-1: none).
+
+    With ``rest`` so much of its weight stays.
 
     Examples
     --------
-    >>> row_weights(np.ones(3), np.array([1, -1]), np.zeros(2))
+    >>> row_weights(np.ones(3), 2, np.array([1, -1]))
     array([[1., 0., 1.],
            [1., 1., 1.]])
     """
-    weights, mine = np.tile(weight, (len(own), 1)), np.flatnonzero(own >= 0)
-    weights[mine, own[mine]] = rest[mine]
+    weights = np.tile(weight, (count, 1))
+    if own is not None:
+        mine = np.flatnonzero(own >= 0)
+        weights[mine, own[mine]] = 0.0 if rest is None else rest[mine]
     return weights
 
 
