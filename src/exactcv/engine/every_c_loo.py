@@ -36,6 +36,8 @@ PER_DECADE = 2
 # Rows that are worth a table of their own, as a part of all and at least; halving the interval at
 # most so often.
 PART, ENOUGH, MOST_HALVINGS = 0.02, 12, 8
+# An interval is halved without a look if the full data's solutions differ in more rows, as a part.
+FAR = 0.1
 
 
 def starting_points(low: float, high: float) -> FloatArray:
@@ -149,16 +151,11 @@ class EveryRow:
         """All changes of some folds; ``first`` and ``last`` have a solution of each."""
         if self._cancel[0]:
             raise Cancelled
-        values = first.end[1], last.end[1]
-        asked = Asked(first.at, last.at, which, self.rows[which], np.zeros(len(which)), values)
-        ends, weight = (first.ends, last.ends), self.problem.weight
-        proved, line = compare(self.problem, weight, *ends, asked, self.tests, self._widest)
-        turned, Cs = on_lines(first.end, last.end, line)
-        self.changes.add(self.names[which[turned]], Cs)
-        todo = np.flatnonzero(~(proved | line))
-        length = float(np.log(last.point.C / first.point.C))
-        self._covered(length * (len(which) - len(todo)))
-        if len(todo) >= self._enough and depth < MOST_HALVINGS:
+        halve = len(which) >= self._enough and depth < MOST_HALVINGS
+        todo = np.arange(len(which))
+        if not (halve and self._far(first.point, last.point)):
+            todo = self._settle(first, last, which)
+        if halve and len(todo) >= self._enough:
             C = float(np.sqrt(first.point.C * last.point.C))
             middle = self._at(self._tracker.move(first.point, C), which[todo])
             self._between(first.part(todo), middle, which[todo], depth + 1)
@@ -169,6 +166,23 @@ class EveryRow:
             self._few.append(Stretches(rest, a, b, each, rest))
             if sum(map(len, self._few)) >= WAVE:
                 self._one_by_one()
+
+    def _far(self, first: Point, last: Point) -> bool:
+        """Do so many rows change their state that there is no point in looking for proofs?"""
+        return int(np.count_nonzero(first.state != last.state)) > FAR * self.problem.n
+
+    def _settle(self, first: _Here, last: _Here, which: IntArray) -> IntArray:
+        """Note what two solutions of each fold tell of all between; for which they do not."""
+        values = first.end[1], last.end[1]
+        asked = Asked(first.at, last.at, which, self.rows[which], np.zeros(len(which)), values)
+        ends, weight = (first.ends, last.ends), self.problem.weight
+        proved, line = compare(self.problem, weight, *ends, asked, self.tests, self._widest)
+        turned, Cs = on_lines(first.end, last.end, line)
+        self.changes.add(self.names[which[turned]], Cs)
+        todo = np.flatnonzero(~(proved | line))
+        length = float(np.log(last.point.C / first.point.C))
+        self._covered(length * (len(which) - len(todo)))
+        return todo
 
     def _one_by_one(self) -> None:
         """Follow the rows that are left of stretches on which there are few."""
