@@ -1,7 +1,7 @@
 """Errors at every C against errors at many single values of C.
 
     python -m tests.campaign.every_c --data DIR [--sets heart sonar ...] [--count 10000]
-        [--keep DIR] [--refit]
+        [--rows plain repeated] [--keep DIR] [--refit]
 
 The papers' simulation (n = 400, p = 20), real sets of DIR (standardised), and each with a tenth of
 its rows repeated (every other of these with the other label); leave-one-out and 10-fold.
@@ -33,9 +33,11 @@ from sklearn.model_selection import LeaveOneOut, StratifiedKFold
 import exactcv
 
 SETS = ("simulation", "heart", "sonar", "australian", "breast_cancer")
+ROWS = ("plain", "repeated")
 LOW, HIGH = 1e-3, 1e3
 BESIDE = 1e-9
 AT_A_TIME = 250
+UNKNOWN = -1
 
 
 def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -61,25 +63,31 @@ def repeated(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([X, X[rows]]), np.concatenate([y, again])
 
 
-def runs(X: np.ndarray, y: np.ndarray, Cs: np.ndarray, cv: Any) -> Iterator[Any]:
-    """Results at single values of C, in their order, some at a time."""
+def runs(X: np.ndarray, y: np.ndarray, Cs: np.ndarray, cv: Any) -> Iterator[tuple[Any, Any]]:
+    """Results at single values of C, some at a time, and which these are.
+
+    Neighbours go together: a solution starts from that of the C before.
+    """
+    order = np.argsort(Cs, kind="stable")
     for first in range(0, len(Cs), AT_A_TIME):
-        some = Cs[first : first + AT_A_TIME]
-        yield exactcv.cross_validate(X, y, Cs=some, cv=cv, n_jobs=1)
+        some = order[first : first + AT_A_TIME]
+        yield some, exactcv.cross_validate(X, y, Cs=Cs[some], cv=cv, n_jobs=1)
 
 
 def kept_counts(X: np.ndarray, y: np.ndarray, Cs: np.ndarray, cv: Any, file: Path | None) -> Any:
     """The same as one array; those in ``file`` are taken from there, new ones added to it."""
-    found = np.zeros(0, dtype=np.intp)
+    found = np.full(len(Cs), UNKNOWN)
     if file is not None and file.exists():
         with np.load(file) as stored:
-            found = stored["found"][: len(Cs)]
-            if not np.array_equal(stored["Cs"][: len(found)], Cs[: len(found)]):
+            known = min(len(stored["found"]), len(Cs))
+            found[:known] = stored["found"][:known]
+            if not np.array_equal(stored["Cs"][:known], Cs[:known]):
                 raise SystemExit(f"{file} is of other values of C")
-    for some in runs(X, y, Cs[len(found) :], cv):
-        found = np.concatenate([found, some.n_errors])
+    todo = np.flatnonzero(found == UNKNOWN)
+    for some, result in runs(X, y, Cs[todo], cv):
+        found[todo[some]] = result.n_errors
         if file is not None:
-            np.savez(file, found=found, Cs=Cs[: len(found)])
+            np.savez(file, found=found, Cs=Cs)
     return found
 
 
@@ -92,11 +100,12 @@ def beside(X: np.ndarray, y: np.ndarray, path: Any, cv: Any) -> tuple[int, int]:
     """How many breakpoints are not where they are said to be, and of how many."""
     sides = around(path.breakpoints)
     sides = sides[:, (sides[0] > LOW) & (sides[1] < HIGH)]
-    found = list(runs(X, y, sides.ravel(), cv))
-    if not found:
+    if not sides.size:
         return 0, 0
-    counts = np.concatenate([one.n_errors for one in found]).reshape(2, -1)
-    below, above = np.split(np.concatenate([one.wrong for one in found]), 2)
+    counts, wrong = np.empty(sides.size, dtype=np.intp), np.empty((sides.size, len(y)), dtype=bool)
+    for some, result in runs(X, y, sides.ravel(), cv):
+        counts[some], wrong[some] = result.n_errors, result.wrong
+    counts, (below, above) = counts.reshape(2, -1), np.split(wrong, 2)
     off = (counts != path.at(sides)).any(axis=0) | (below == above).all(axis=1)
     return int(off.sum()), len(off)
 
@@ -151,6 +160,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--cv", nargs="+", default=("loo", "10"))
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--refit", action="store_true")
     given = parser.parse_args(arguments)
@@ -158,12 +168,12 @@ def main(arguments: list[str] | None = None) -> int:
         given.keep.mkdir(parents=True, exist_ok=True)
     wrong = 0
     for name in given.sets:
-        for more in (False, True):
+        for rows in given.rows:
             X, y = load(given.data, name)
-            if more:
+            if rows == "repeated":
                 X, y = repeated(X, y)
             for cv in given.cv:
-                case = f"{name}{'_repeated' if more else ''}"
+                case = name if rows == "plain" else f"{name}_{rows}"
                 file = None if given.keep is None else given.keep / f"{case}_{cv}.npz"
                 folds = "loo" if cv == "loo" else int(cv)
                 text, bad = check(X, y, folds, given.count, file, given.refit)

@@ -34,10 +34,12 @@ def _compiled(problem, Cs, coef, u, k, tests):
     proved, same = np.empty(n, np.uint8), np.empty(n, np.uint8)
     kernel, square = problem.K[tests], problem.diagonal[tests]
     widest = square + 1.0 - 2.0 * kernel.min(axis=1)
+    each, all_there = np.arange(n), np.full(n, -1)
+    which = np.column_stack([np.full(n, k), np.full(n, k + 1), each, all_there])
     compiled(
-        problem.K, problem.y, problem.weight[None], Cs[[k]], coef[[k]], u[[k]], Cs[[k + 1]],
-        coef[[k + 1]], u[[k + 1]], np.zeros(n, np.intp), kernel, square, widest,
-        u[k][tests].copy(), u[k + 1][tests].copy(), 1e-9, problem.fit_intercept, proved, same,
+        problem.K, problem.y, problem.weight, Cs, coef, u, Cs, coef, u, which, np.zeros(n), kernel,
+        square, widest, u[k][tests].copy(), u[k + 1][tests].copy(), 1e-9, problem.fit_intercept,
+        proved, same,
     )  # fmt: skip
     return proved, same, widest
 

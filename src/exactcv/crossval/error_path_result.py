@@ -171,7 +171,8 @@ class ErrorPath:
     def _intervals(self) -> str:
         shown = [f"C from {a:.6g} to {b:.6g}" for a, b in self.best[:3]]
         more = len(self.best) - len(shown)
-        return ", ".join(shown) + (f" and {more} more intervals" if more > 0 else "")
+        rest = f" and {more} more interval{'s' if more > 1 else ''}" if more > 0 else ""
+        return ", ".join(shown) + rest
 
     def __repr__(self) -> str:
         return (

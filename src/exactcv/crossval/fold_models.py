@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..judge.certificate import Certificate
 from ..judge.ledger import Ledger
@@ -12,9 +14,9 @@ from ..problem.problem import Task
 from ..problem.units import Units
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
-from .run import run
+from .run import Ran, run
 
-__all__ = ["FoldModels", "fold_models", "models_and_ledger"]
+__all__ = ["FoldModels", "fold_models", "fold_values", "models_and_ledger"]
 
 # Folds that are looked at together, so that their kernel values need not all be copied.
 BLOCK = 256
@@ -33,8 +35,6 @@ class FoldModels:
     left_out : (T,)
         What that fold's model says of the row.
     certificate : Certificate
-    known : (F, n), optional
-        What each says of all rows, if that was asked for.
     """
 
     coef: FloatArray
@@ -43,7 +43,6 @@ class FoldModels:
     fold: IntArray
     left_out: FloatArray
     certificate: Certificate
-    known: FloatArray | None = None
 
     def values(self, K: FloatArray) -> FloatArray:
         """(m, F): every model's value of m points; K are the kernel values with the rows."""
@@ -55,38 +54,18 @@ def fold_models(task: Task, method: str, workers: Workers) -> FoldModels:
     return models_and_ledger(task, method, workers)[0]
 
 
-def models_and_ledger(
-    task: Task, method: str, workers: Workers, known: bool = False
-) -> tuple[FoldModels, Ledger]:
-    """The same, with the ledger, which knows the model of all rows.
+def models_and_ledger(task: Task, method: str, workers: Workers) -> tuple[FoldModels, Ledger]:
+    """The same, with the ledger, which knows the model of all rows."""
+    found, units = np.empty((len(task.folds), task.problem.n)), Units.of(task.problem)
 
-    With ``known`` the models come with their values of all rows, as they were judged.
-    """
-    shape = len(task.folds), task.problem.n
-    found, there = np.empty(shape), np.zeros(len(task.folds), dtype=bool)
-    values = np.empty(shape) if known else None
+    def keep(folds: IntArray, coef: FloatArray, h: FloatArray, b: FloatArray) -> None:
+        found[folds] = coef
 
-    def seen(
-        ledger: Ledger, folds: IntArray, coef: FloatArray, h: FloatArray, b: FloatArray
-    ) -> None:
-        found[folds], there[folds] = coef, True
-        if values is not None:
-            values[folds] = h
-            values[folds] += b[:, None]
-
-    want, units = replace(task, want_decision=True), Units.of(task.problem)
-    ran = run(want, method, workers, seen)
+    ran, unchanged = _kept(task, method, workers, keep, found)
     ledger, folds = ran.ledger, task.folds
-    twins, others = ledger.twins
-    for kept in (found, there, values):
-        if kept is not None:
-            kept[twins] = kept[others]  # rows that are alike: the same function
     if not units.trivial:
         found *= units.scale
-    found[~there] = ledger.coef[0]  # unchanged
-    if values is not None:
-        values = values if units.trivial else units.values(values)
-        values[~there] = ledger.h[0] + ledger.intercept[0]
+    found[unchanged] = ledger.coef[0]
     models = FoldModels(
         coef=found,
         intercept=_intercepts(task, ledger, found),
@@ -94,9 +73,42 @@ def models_and_ledger(
         fold=folds.pair_folds,
         left_out=ledger.decision[0],
         certificate=ran.certificate,
-        known=values,
     )
     return models, ledger
+
+
+def fold_values(task: Task, method: str, workers: Workers) -> tuple[FloatArray, Ran[Ledger]]:
+    """What the model of every fold says of all rows, as it was judged: (F, n)."""
+    values, units = np.empty((len(task.folds), task.problem.n)), Units.of(task.problem)
+
+    def keep(folds: IntArray, coef: FloatArray, h: FloatArray, b: FloatArray) -> None:
+        values[folds] = h + b[:, None]
+
+    ran, unchanged = _kept(task, method, workers, keep, values)
+    values = values if units.trivial else units.values(values)
+    values[unchanged] = ran.ledger.h[0] + ran.ledger.intercept[0]
+    return values, ran
+
+
+def _kept(
+    task: Task, method: str, workers: Workers, keep: Callable[..., None], kept: FloatArray
+) -> tuple[Ran[Ledger], NDArray[np.bool_]]:
+    """Solve a task and ``keep`` something of its folds, in ``kept``; for which there was nothing.
+
+    Those have the solution of all rows.
+    """
+    there = np.zeros(len(task.folds), dtype=bool)
+
+    def seen(
+        ledger: Ledger, folds: IntArray, coef: FloatArray, h: FloatArray, b: FloatArray
+    ) -> None:
+        keep(folds, coef, h, b)
+        there[folds] = True
+
+    ran = run(replace(task, want_decision=True), method, workers, seen)
+    twins, others = ran.ledger.twins  # rows that are alike: the same function
+    kept[twins], there[twins] = kept[others], there[others]
+    return ran, ~there
 
 
 def _intercepts(task: Task, ledger: Ledger, coef: FloatArray) -> FloatArray:

@@ -36,7 +36,7 @@ from ..types import (
     MemoryLimit,
     Vector,
 )
-from .fold_models import FoldModels, models_and_ledger
+from .fold_models import FoldModels, fold_values, models_and_ledger
 from .influence_result import Influence
 from .requests import Given, KernelRequest
 from .run import Plan
@@ -86,9 +86,9 @@ def influence(
         to a validation set.  With ``kernel="precomputed"`` ``X_test`` are their kernel values with
         the training rows.
     n_jobs, tol, progress, memory_limit :
-        As in ``exactcv.cross_validate``.  The result has n x n numbers (n x m with ``X_test``),
-        beside the kernel matrix and the models, which have as many each; if they do not fit, this
-        is said before anything is computed.
+        As in ``exactcv.cross_validate``.  The result has n x n numbers, beside the kernel matrix,
+        which has as many; with ``X_test`` n x m beside that and the models, n x n more.  If they
+        do not fit, this is said before anything is computed.
 
     Returns
     -------
@@ -137,14 +137,15 @@ def influence(
             task, used_gamma = request.task(plan, workers)
             _check_convex(task)
             watch.say(f"{task.problem.n} rows, each left out once")
-            models, ledger = models_and_ledger(task, "exact", workers, known=watched is None)
-            coef, b = ledger.coef[0], float(ledger.intercept[0])
             if watched is None:
-                assert models.known is not None
-                value, change = ledger.h[0] + b, models.known
+                change, ran = fold_values(task, "exact", workers)
+                ledger, certificate = ran.ledger, ran.certificate
+                value = ledger.h[0] + ledger.intercept[0]
                 change -= value
             else:
-                K = _kernel_with(watched, request, used_gamma)
+                models, ledger = models_and_ledger(task, "exact", workers)
+                K, certificate = _kernel_with(watched, request, used_gamma), models.certificate
+                coef, b = ledger.coef[0], float(ledger.intercept[0])
                 value, change = K @ coef + b, _changes(models, coef, b, K, workers)
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted before all rows were left out") from stop
@@ -153,12 +154,12 @@ def influence(
         None if watched is None else signs,
         change=change,
         value=value,
-        left_out=models.left_out,
+        left_out=ledger.decision[0],
         classes=request.classes,
         C=float(C),
         kernel=given.kernel.label,
         gamma=used_gamma,
-        certificate=models.certificate,
+        certificate=certificate,
         seconds=perf_counter() - start,
     )
     warn_if_short(result.certificate, np.array([C]), task.problem.n + 1, stacklevel=user_level())
@@ -242,7 +243,7 @@ def _check_memory(request: KernelRequest, watched: FloatArray | None, memory_lim
     """The models and the result, beside the kernel matrix and what leave-one-out needs."""
     n = len(request.data.y)
     m = n if watched is None else len(watched)
-    extra = 8 * n * (n + 2 * m)
+    extra = 8 * n * (n if watched is None else n + 2 * m)  # the models are kept for other rows only
     short = shortage(n, memory_limit, extra_bytes=extra)
     if short is not None:
         raise MemoryLimitError(f"the influence of {n} rows on {m}: {short} or raise memory_limit")

@@ -57,11 +57,11 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from .._core._between import between
-from ..problem.problem import Problem
+from ..problem.problem import Problem, row_weights
 from ..types import FloatArray, IntArray
 from .path import StateArray
 
-__all__ = ["Ends", "Tests", "compare"]
+__all__ = ["Asked", "Ends", "Tests", "compare"]
 
 # All states are the same at both ends, and no row is free.
 EMPTY = 2
@@ -138,31 +138,55 @@ class Ends:
         return Ends(all_("C"), all_("coef"), all_("u"), all_("b"), all_("values"), known)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """Which tests to look at, and between which solutions.
+
+    first, last : (T,), rows of the ends, those of the training set of each test.
+    tests : (T,), rows of `Tests`.
+    own, rest : (T,), a row of which the training set has only so much weight; -1 for none.
+    values : the values of the tests at both ends, less their thresholds.
+    """
+
+    first: IntArray
+    last: IntArray
+    tests: IntArray
+    own: IntArray
+    rest: FloatArray
+    values: tuple[FloatArray, FloatArray]
+
+
 def compare(
     problem: Problem,
     weight: FloatArray,
     first: Ends,
     last: Ends,
-    sets: IntArray,
+    asked: Asked,
     tests: Tests,
     widest: FloatArray,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which tests have one label from ``first`` to ``last``; which have values on a line.
 
-    ``sets`` tells which row of ``weight`` and of the ends is the training set of each test.
+    ``weight`` is that of all rows, before each training set goes without its own.
     """
-    proved, same = np.empty(len(sets), dtype=np.uint8), np.empty(len(sets), dtype=np.uint8)
+    proved, same = np.empty((2, len(asked.tests)), dtype=np.uint8)
+    which = np.column_stack([asked.first, asked.last, asked.tests, asked.own])
     between(
         problem.K, problem.y, weight, first.C, first.coef, first.u, last.C, last.coef, last.u,
-        sets, tests.kernel, tests.square, widest, first.values, last.values,
+        which, asked.rest, tests.kernel, tests.square, widest, *asked.values,
         tolerances.AT_BOUND, problem.fit_intercept, proved, same,
     )  # fmt: skip
     line = same > 0
     empty = np.flatnonzero(same == EMPTY)
     if problem.fit_intercept and len(empty):
-        these, of = np.unique(sets[empty], return_inverse=True)
-        ends = (end.part(these, empty[:0]) for end in (first, last))
-        line[empty] = _same_limits(problem, weight[these], *ends)[of]
+        _, some, of = np.unique(asked.first[empty], return_index=True, return_inverse=True)
+        some = empty[some]  # one test of each training set
+        nothing, weights = (
+            empty[:0],
+            row_weights(weight, len(some), asked.own[some], asked.rest[some]),
+        )
+        here, there = first.part(asked.first[some], nothing), last.part(asked.last[some], nothing)
+        line[empty] = _same_limits(problem, weights, here, there)[of]
     return proved.astype(bool), line
 
 

@@ -26,9 +26,9 @@ from ..judge.certificate import attainable, judge_for, relative_gap
 from ..problem.problem import Problem, row_weights
 from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
-from .between import Ends, Tests, compare
+from .between import Asked, Ends, Tests, compare
 from .merged import Merged
-from .path import Point, Tracker, at_knot, full_path, hinge_states
+from .path import Point, Tracker, full_path, hinge_states
 from .piece import Course, course_of, piece_of
 
 __all__ = ["Changes", "Stretches", "TrainingSets", "on_lines"]
@@ -95,6 +95,12 @@ class Stretches:
         return np.asarray(np.log(self.last.C / self.first.C))
 
     @property
+    def ends(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        """The C and the value of each test at both ends."""
+        first, last = self.first, self.last
+        return (first.C[self.of], first.values), (last.C[self.of], last.values)
+
+    @property
     def turned(self) -> NDArray[np.bool_]:
         """(T,): which tests have another label at the other end."""
         return np.asarray((self.first.values > 0) != (self.last.values > 0))
@@ -123,15 +129,16 @@ class Stretches:
 
 
 def on_lines(
-    first: Ends, last: Ends, of: IntArray, which: NDArray[np.bool_]
+    first: tuple[FloatArray, FloatArray],
+    last: tuple[FloatArray, FloatArray],
+    which: NDArray[np.bool_],
 ) -> tuple[IntArray, FloatArray]:
     """Tests among ``which``, whose values follow lines, that change their label; and at which C.
 
-    ``of`` tells which solution is each test's.
+    An end is the C of each test and its value.
     """
-    turned = np.flatnonzero(which & ((first.values > 0) != (last.values > 0)))
-    here, there = first.values[turned], last.values[turned]
-    low, high = first.C[of[turned]], last.C[of[turned]]
+    turned = np.flatnonzero(which & ((first[1] > 0) != (last[1] > 0)))
+    (low, here), (high, there) = ((C[turned], value[turned]) for C, value in (first, last))
     return turned, np.clip(low + (high - low) * here / (here - there), low, high)
 
 
@@ -179,6 +186,12 @@ class TrainingSets:
         self._widest = tests.widest(problem)
         self._weight = problem.weight.copy()
         self._weight[left_out] = 0.0
+        # The same with repeated rows together, and what each training set has of its own row's.
+        self._together = merged.together(self._weight)
+        self._site = np.where(own >= 0, merged.first[own], -1)
+        self._rest = np.zeros(len(own))
+        for k in np.flatnonzero((own >= 0) & (merged.copies[own] > 1)).tolist():
+            self._rest[k] = merged.together(self._apart(k))[self._site[k]]
         self._tracker = Tracker(merged.problem, cancel, tol)
         self._solved = np.zeros(len(own), dtype=np.intp)
         self.changes = Changes()
@@ -215,10 +228,12 @@ class TrainingSets:
         one = last.C - first.C <= ONE * last.C
         at = np.flatnonzero(stretches.turned & one[of])
         self._note(stretches, at, 0.5 * (first.C + last.C)[of[at]])
-        tests, widest = self.tests.part(stretches.tests), self._widest[stretches.tests]
-        weights = self._weights(stretches.sets)
-        proved, line = compare(self.merged.problem, weights, first, last, of, tests, widest)
-        at, Cs = on_lines(first, last, of, line & ~one[of])
+        own = stretches.sets[of]
+        values = first.values, last.values
+        asked = Asked(of, of, stretches.tests, self._site[own], self._rest[own], values)
+        problem, weight = self.merged.problem, self._together
+        proved, line = compare(problem, weight, first, last, asked, self.tests, self._widest)
+        at, Cs = on_lines(*stretches.ends, line & ~one[of])
         self._note(stretches, at, Cs)
         open_ = ~(proved | line | one[of])
         settled = np.ones(len(stretches), dtype=bool)
@@ -264,7 +279,7 @@ class TrainingSets:
         here, there = (self._tested(end, now.of, now.tests) for end in (here, there))
         at = np.zeros(len(now), dtype=bool)
         at[list(courses)] = True
-        turned, turn_Cs = on_lines(here, there, now.of, at[now.of])
+        turned, turn_Cs = on_lines(*replace(now, first=here, last=there).ends, at[now.of])
         self._note(now, turned, turn_Cs)
         return Stretches.joined([replace(now, last=here), replace(now, first=there)])
 
@@ -323,10 +338,7 @@ class TrainingSets:
 
     def _weights(self, sets: IntArray) -> FloatArray:
         """Of the rows of training sets, repeated rows together."""
-        weights = row_weights(self._weight, len(sets), self.own[sets])
-        if self.merged.any:
-            weights = np.array([self.merged.together(one) for one in weights])
-        return weights
+        return row_weights(self._together, len(sets), self._site[sets], self._rest[sets])
 
     def _apart(self, k: int) -> FloatArray:
         weight = self._weight.copy()
@@ -336,7 +348,10 @@ class TrainingSets:
 
     def _turn_to(self, k: int) -> None:
         """Go on with a training set; what its free rows share with the last one's is kept."""
-        self._tracker.resume(self.merged.together(self._apart(k)), self._cancel)
+        weight = self._together.copy()
+        if self._site[k] >= 0:
+            weight[self._site[k]] = self._rest[k]
+        self._tracker.resume(weight, self._cancel)
 
     def _point(self, ends: Ends, k: int) -> Point:
         """A solution as the tracker knows it."""
@@ -356,9 +371,12 @@ class TrainingSets:
         for k in np.argsort(Cs, kind="stable").tolist():  # neighbours share most of their free rows
             self._turn_to(int(sets[k]))
             points[k] = self._tracker.move(starts[k], float(Cs[k]))
-            if whole[k] or not self._some_free(points[k]):
+            if whole[k]:
                 courses[k] = self._course(points[k])
         found, figures, good = self._judged(sets, Cs, points)
+        for k in np.flatnonzero(~(whole | self._some_free(sets, found))).tolist():
+            self._turn_to(int(sets[k]))
+            courses[k] = self._course(points[k])
         for k in np.flatnonzero(~good).tolist():
             if self._again(found, figures, k, int(sets[k]), points[k]) and k in courses:
                 courses[k] = self._course(self._point(found, k))
@@ -368,11 +386,11 @@ class TrainingSets:
     def _course(self, point: Point) -> Course:
         return course_of(self._tracker.problem, self._tracker.factor, point.C, point.coef)
 
-    def _some_free(self, point: Point) -> bool:
-        rows = np.flatnonzero(at_knot(point.state))  # the others are at a bound
-        size, box = np.abs(point.coef[rows]), point.C * self._tracker.problem.weight[rows]
+    def _some_free(self, sets: IntArray, found: Ends) -> NDArray[np.bool_]:
+        """Which solutions have a row strictly inside its box."""
+        size, box = np.abs(found.coef), found.C[:, None] * self._weights(sets)
         near = tolerances.AT_BOUND * box
-        return bool(((size > near) & (size < box - near)).any())
+        return np.asarray(((size > near) & (size < box - near)).any(axis=1))
 
     def _again(self, found: Ends, figures: FloatArray, k: int, of: int, point: Point) -> bool:
         """Solve again, in place; whether anything has become better."""

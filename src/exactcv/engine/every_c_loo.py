@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import tolerances
+from ..judge.claims import Claims
 from ..judge.ledger import Ledger
 from ..problem.folds import folds_of_rows
 from ..problem.grid import Grid
-from ..problem.problem import Problem, Task, row_weights
+from ..problem.problem import Problem, Task
 from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
-from .between import Ends, Tests, compare
+from .between import Asked, Ends, Tests, compare
 from .bounds import Span
 from .every_c import WAVE, Changes, Stretches, TrainingSets, on_lines
 from .leave_one_out import LeaveOneOut
@@ -35,6 +36,8 @@ PER_DECADE = 2
 # Rows that are worth a table of their own, as a part of all and at least; halving the interval at
 # most so often.
 PART, ENOUGH, MOST_HALVINGS = 0.02, 12, 8
+# An interval is halved without a look if the full data's solutions differ in more rows, as a part.
+FAR = 0.1
 
 
 def starting_points(low: float, high: float) -> FloatArray:
@@ -63,15 +66,24 @@ def first_of_twins(merged: Merged, rows: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class _Here:
-    """The full-data solution at a C, and those of some folds."""
+    """The full-data solution at a C, and those of some folds: rows ``at`` of ``ends``."""
 
     point: Point
     ends: Ends
+    at: IntArray
 
     def part(self, which: IntArray) -> _Here:
-        if len(which) == len(self.ends.C):  # they rise
-            return self
-        return _Here(self.point, self.ends.part(which, which))
+        return _Here(self.point, self.ends, self.at[which])
+
+    @property
+    def alone(self) -> Ends:
+        """Copies of these solutions."""
+        return self.ends.part(self.at, self.at)
+
+    @property
+    def end(self) -> tuple[FloatArray, FloatArray]:
+        """C and the value of each fold."""
+        return self.ends.C[self.at], self.ends.values[self.at]
 
 
 class EveryRow:
@@ -111,6 +123,7 @@ class EveryRow:
         self._tracker = Tracker(merged.problem, cancel, tol)
         self._widest = tests.widest(problem)
         nobody = np.zeros(0, dtype=np.intp)
+        self._claims = Claims(problem.K)
         self._sets = TrainingSets(
             problem, merged, nobody, rows, tests, names, names, cancel, tol, covered
         )
@@ -138,35 +151,44 @@ class EveryRow:
         """All changes of some folds; ``first`` and ``last`` have a solution of each."""
         if self._cancel[0]:
             raise Cancelled
-        a, b = first.ends, last.ends
-        sets = np.arange(len(which))
-        tests = self.tests if len(which) == len(self.rows) else self.tests.part(which)
-        weights = self._weights(which)
-        proved, line = compare(self.problem, weights, a, b, sets, tests, self._widest[which])
-        turned, Cs = on_lines(a, b, sets, line)
-        self.changes.add(self.names[which[turned]], Cs)
-        todo = np.flatnonzero(~(proved | line))
-        length = float(np.log(last.point.C / first.point.C))
-        self._covered(length * (len(which) - len(todo)))
-        if len(todo) >= self._enough and depth < MOST_HALVINGS:
+        halve = len(which) >= self._enough and depth < MOST_HALVINGS
+        todo = np.arange(len(which))
+        if not (halve and self._far(first.point, last.point)):
+            todo = self._settle(first, last, which)
+        if halve and len(todo) >= self._enough:
             C = float(np.sqrt(first.point.C * last.point.C))
             middle = self._at(self._tracker.move(first.point, C), which[todo])
             self._between(first.part(todo), middle, which[todo], depth + 1)
             self._between(middle, last.part(todo), which[todo], depth + 1)
         elif len(todo):
-            a, b = (self._sets.taken(end.part(todo, todo), which[todo]) for end in (a, b))
-            self._few.append(Stretches(which[todo], a, b, np.arange(len(todo)), which[todo]))
+            rest, each = which[todo], np.arange(len(todo))
+            a, b = (self._sets.taken(end.part(todo).alone, rest) for end in (first, last))
+            self._few.append(Stretches(rest, a, b, each, rest))
             if sum(map(len, self._few)) >= WAVE:
                 self._one_by_one()
+
+    def _far(self, first: Point, last: Point) -> bool:
+        """Do so many rows change their state that there is no point in looking for proofs?"""
+        return int(np.count_nonzero(first.state != last.state)) > FAR * self.problem.n
+
+    def _settle(self, first: _Here, last: _Here, which: IntArray) -> IntArray:
+        """Note what two solutions of each fold tell of all between; for which they do not."""
+        values = first.end[1], last.end[1]
+        asked = Asked(first.at, last.at, which, self.rows[which], np.zeros(len(which)), values)
+        ends, weight = (first.ends, last.ends), self.problem.weight
+        proved, line = compare(self.problem, weight, *ends, asked, self.tests, self._widest)
+        turned, Cs = on_lines(first.end, last.end, line)
+        self.changes.add(self.names[which[turned]], Cs)
+        todo = np.flatnonzero(~(proved | line))
+        length = float(np.log(last.point.C / first.point.C))
+        self._covered(length * (len(which) - len(todo)))
+        return todo
 
     def _one_by_one(self) -> None:
         """Follow the rows that are left of stretches on which there are few."""
         if self._few:
             self._sets.follow(Stretches.joined(self._few))
         self._few.clear()
-
-    def _weights(self, which: IntArray) -> FloatArray:
-        return row_weights(self.problem.weight, len(which), self.rows[which])
 
     # ---- at one C ------------------------------------------------------------------------------
 
@@ -176,7 +198,9 @@ class EveryRow:
         grid = Grid(np.array([C]), np.array([0.5 / (n * C)]), scale_with_fold=False)
         own = self.rows[which]
         task = Task(self.problem, folds_of_rows(n, own), grid, True, self._tol)
-        found, h, b = np.empty((len(which), n)), np.empty((len(which), n)), np.empty(len(which))
+        count = len(which)
+        found, u, b = np.empty((count, n)), np.empty((count, n)), np.empty(count)
+        inherits = np.ones(count, dtype=bool)
 
         def seen(
             ledger: Ledger,
@@ -185,23 +209,24 @@ class EveryRow:
             values: FloatArray,
             intercept: FloatArray,
         ) -> None:
-            found[folds], h[folds], b[folds] = coef, values, intercept
+            found[folds], b[folds], inherits[folds] = coef, intercept, False
+            u[folds] = values + intercept[:, None]
 
-        ledger = Ledger(task, seen)
+        ledger = Ledger(task, seen, self._claims)
         point = self._enter(ledger, point)
-        found[:], h[:], b[:] = ledger.coef[0], ledger.h[0], ledger.intercept[0]
         LeaveOneOut(task, ledger, self.span, self._cancel, self.merged).at(
             np.zeros(1, int), [point]
         )
-        found[np.arange(len(which)), own] = 0.0
-        h += b[:, None]
+        found[inherits], b[inherits] = ledger.coef[0], ledger.intercept[0]
+        u[inherits] = ledger.h[0] + ledger.intercept[0]
+        found[np.arange(count), own] = 0.0
         names = np.append(self.names[which], -1)
         figures = np.full(len(names), C), names, ledger.kkt[0], ledger.gap[0]
         self.changes.solved.append(np.column_stack(figures))
-        self.counts["folds_solved"] += len(which)
+        self.counts["folds_solved"] += count
         self.counts["points"] += 1
         values = ledger.decision[0] - self.tests.threshold[which]
-        return _Here(point, Ends(np.full(len(which), C), found, h, b, values))
+        return _Here(point, Ends(np.full(count, C), found, u, b, values), np.arange(count))
 
     def _enter(self, ledger: Ledger, point: Point) -> Point:
         """The full-data solution, solved again where it misses the mark."""

@@ -32,7 +32,7 @@ __all__ = ["LeaveOneOut", "groups", "in_play", "places", "runs"]
 
 # Shares are tried if so many rows are open for each row at a knot: they cost an inverse first.
 ENOUGH = 2
-# Beyond this share of rows at a knot, all u by the table cost less than K c of every fold.
+# Up to this share of rows at a knot, K c of every fold costs less than all u by the table.
 MOST_FREE = 0.25
 
 
@@ -121,7 +121,7 @@ class LeaveOneOut:
             base = inverse.of(start)
             group = leaves.part(mine).of(base)
             moving = in_play(full, bounds, mine)
-            if self.task.want_decision and len(base.members) > MOST_FREE * full.problem.n:
+            if self.task.want_decision and _all_by_table(base, moving, len(group)):
                 moving = base.state >= 0  # then the table knows all u
             moving[group.sites], moving[base.members] = True, False
             leaving = int(np.count_nonzero(moving[group.sites]))
@@ -261,6 +261,13 @@ class LeaveOneOut:
         right = shares.prove(rows, value)
         self.ledger.proved(l, leaves.folds[right], np.zeros(int(right.sum()), dtype=bool))
         return right
+
+
+def _all_by_table(base: FullSolution, moving: NDArray[np.bool_], count: int) -> bool:
+    """Does it cost less to have all rows in a table than K c of so many folds?"""
+    k, n = len(base.members), base.problem.n
+    more = int(np.count_nonzero((base.state >= 0) & ~moving))
+    return k > MOST_FREE * n and more * k <= count * n
 
 
 def in_play(full: FullSolution, bounds: Reach, mine: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core._factor import Factor
+from .._core._gather import gather
 from ..judge.intercept import BLURRED, closeness
 from ..problem.problem import Problem
 from ..types import FloatArray
@@ -150,11 +151,10 @@ def _follow(
     ones = factor.solve_with(members, np.ones(len(members)))
     if not factor.firm:
         return False
-    K_MM = problem.K[np.ix_(members, members)]
     goal, z = -problem.loss.knots[members, 0] / C, np.zeros(len(members))
     sum_now = float(slope.sum() + coef[members].sum() / C)
-    for _ in range(2):
-        off = goal - K_MM @ z
+    for again in (False, True):
+        off = goal - gather(problem.K, members, members) @ z if again else goal.copy()
         if problem.fit_intercept:
             off -= off.mean()  # beta takes up the rest
         by = factor.solve_with(members, off)

@@ -74,6 +74,8 @@ class Ledger:
     task : Task
     seen : callable, optional
         Shown the solutions of folds when they are entered.
+    claims : Claims, optional
+        Of the problem's K, where several ledgers are to share what it takes to check claims.
 
     Attributes
     ----------
@@ -95,7 +97,7 @@ class Ledger:
         Time spent here, added up over threads.
     """
 
-    def __init__(self, task: Task, seen: Seen | None = None):
+    def __init__(self, task: Task, seen: Seen | None = None, claims: Claims | None = None):
         problem, folds = task.problem, task.folds
         n, n_grid, n_folds = problem.n, len(task.grid), len(folds)
         n_pairs = len(folds.pair_rows)
@@ -117,7 +119,7 @@ class Ledger:
         self._lock = threading.Lock()
         self._scratch = threading.local()
         self._judge = judge_for(problem)
-        self._claims: Claims | None = None
+        self._claims = claims
         self._alike: tuple[IntArray, IntArray] | None = None
         # In leave-one-out, pair f is fold f: the row it leaves out.
         self._own = folds.pair_rows if folds.leave_one_out else None

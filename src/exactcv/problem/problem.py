@@ -38,8 +38,12 @@ Penalty = Literal["norm", "ridge"]
 AT_A_TIME = 1 << 21
 
 
-def row_weights(weight: FloatArray, count: int, own: IntArray | None) -> FloatArray:
+def row_weights(
+    weight: FloatArray, count: int, own: IntArray | None, rest: FloatArray | None = None
+) -> FloatArray:
     """Row weights of ``count`` solutions, each of which may leave out one more row (-1: none).
+
+    With ``rest`` so much of its weight stays.
 
     Examples
     --------
@@ -50,7 +54,7 @@ def row_weights(weight: FloatArray, count: int, own: IntArray | None) -> FloatAr
     weights = np.tile(weight, (count, 1))
     if own is not None:
         mine = np.flatnonzero(own >= 0)
-        weights[mine, own[mine]] = 0.0
+        weights[mine, own[mine]] = 0.0 if rest is None else rest[mine]
     return weights
 
 

@@ -9,7 +9,7 @@ from ...types import FloatArray
 __all__ = ["between"]
 
 NEAREST, TRIED, RIDGE = 64, (1, 3, 12), 1e-9
-FIRST, CLOSE = 24, 4.0
+PROJECTED, CLOSE = (24, NEAREST), 3.0
 OFF, OFF_KNOT = (0.03, 0.125, 0.5), 0.125
 
 
@@ -70,17 +70,23 @@ def between(
     def proved(w: FloatArray, most: float) -> bool:
         return _enough(value, gap, reach(w), bend, float(off[: len(w)].max()), most)
 
+    missed = 0.0  # the squared distance of the last try
     for count in TRIED:
-        total = room[:count].sum()
-        if total > 0.0 and proved(room[:count] / total, total):
-            return True, same
-    for count in (FIRST, NEAREST):
+        total = float(room[:count].sum())
+        if total > 0.0 and least * total > 2.0 * bend:
+            w = room[:count] / total
+            if proved(w, total):
+                return True, same
+            missed = reach(w)
+    for count in PROJECTED:
+        far = missed * bend >= CLOSE * 4.0 * value[0] * value[1]
+        if far or (count > PROJECTED[0] >= len(rows)):
+            break
         w = _projection(K[np.ix_(rows[:count], rows[:count])], kernel[rows[:count]])
         most = float((np.where(w > 0, room[:count], other[:count]) / np.abs(w)).min())
         if proved(w, most):
             return True, same
-        if least * most <= 2.0 * bend or reach(w) * bend >= CLOSE * 4.0 * value[0] * value[1]:
-            break
+        missed = reach(w) if least * most > 2.0 * bend else np.inf
     return False, same
 
 
