@@ -145,8 +145,8 @@ class Budget:
         if self.limit is not None and self.taken > self.limit:
             raise MemoryLimitError(
                 f"{what} take {readable(self.taken)}, but {self._source} {readable(self.limit)}; "
-                "keep fewer rows or columns, raise the limit, or read the table piece by piece in "
-                "Python (Parquet and approx='nystroem')"
+                "keep fewer rows or columns, raise the limit, or let it be read in pieces "
+                "(--stream: CSV and Parquet, with classes)"
             )
 
 
