@@ -1,8 +1,5 @@
 """Exact leave-one-out and k-fold cross-validation of kernel SVMs, with certificates."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from .exceptions import (
     ClusterError,
     ExactCVError,
@@ -73,6 +70,10 @@ __all__ = [
     "save_model",
     "write_html",
 ]
+
+# Type checkers know this name, and importing it would take longer than all the rest of this file:
+# until it is read Ctrl-C is answered by Python's own traceback (cli/start.py).
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from . import datasets
@@ -155,6 +156,8 @@ _LAZY = {
 if not TYPE_CHECKING:
 
     def __getattr__(name):
+        from importlib import import_module
+
         if name == "__version__":  # what reads it takes longer than all the rest of this file
             return import_module("importlib.metadata").version(__name__)
         if name in _LAZY:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False  # as in exactcv/__init__.py
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "ClusterError",

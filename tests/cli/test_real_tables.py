@@ -166,7 +166,7 @@ def test_under_ulimit_the_approximate_kernel_steps_in(tmp_path: Path) -> None:
     code = (
         "import resource, sys; from exactcv.cli.main import main; import exactcv.cli.tune;"
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize();"
-        # Less than the 600 MB that the exact kernel would take.
+        # Less than the 800 MB that the exact kernel would take.
         "resource.setrlimit(resource.RLIMIT_AS, (used + 500_000_000, resource.RLIM_INFINITY));"
         "sys.exit(main(sys.argv[1:]))"
     )

@@ -159,18 +159,19 @@ def test_preparing_takes_a_part_of_the_table(
     import pyarrow
 
     monkeypatch.undo()
-    n, p = 1_000_000, 20
+    monkeypatch.setattr(streaming, "PIECE_CELLS", streaming.PIECE_CELLS // 8)
+    n, p = 125_000, 20
     rng = np.random.default_rng(0)
     made = {f"x{k}": rng.random(n) for k in range(p)}
     made["y"] = (made["x0"] > 0.5).astype(np.int32)
-    parquet.write_table(pyarrow.table(made), tmp_path / "t.parquet", row_group_size=50_000)
+    parquet.write_table(pyarrow.table(made), tmp_path / "t.parquet", row_group_size=6_250)
     del made
     assert piece_rows(p) < n / 6
     tracemalloc.start()
     try:
         found = stream(
             lambda: pieces(tmp_path / "t.parquet", rows=piece_rows(p)), Roles("y"),
-            impute=False, standardize=True, most_levels=100, chunk_rows=8192,
+            impute=False, standardize=True, most_levels=100, chunk_rows=1024,
         )  # fmt: skip
         peak = tracemalloc.get_traced_memory()[1]
     finally:

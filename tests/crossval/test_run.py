@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -84,3 +85,21 @@ def test_a_run_without_folds_solves_the_full_data(small: Any) -> None:
         ran = run(task, "exact", workers)
     assert ran.certificate.exact
     np.testing.assert_allclose(ran.ledger.coef, whole.coef, rtol=0, atol=1e-12)
+
+
+def test_calls_in_several_threads_do_not_disturb_each_other() -> None:
+    """The compiled loops run without the lock, and keep nothing between calls."""
+
+    def work(seed: int) -> exactcv.CVResult:
+        X, y = exactcv.datasets.make_mixture(50 + seed, 4, random_state=seed)
+        cv: Any = ("loo", 3)[seed % 2]
+        return exactcv.cross_validate(X, y, Cs=[0.1, 10.0], cv=cv, output="decision")
+
+    alone = [work(seed) for seed in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(work, [*range(6)] * 4))
+    for k, found in enumerate(together):
+        expected = alone[k % 6]
+        assert found.certificate.exact
+        np.testing.assert_array_equal(found.n_errors, expected.n_errors)
+        np.testing.assert_allclose(found.decision, expected.decision, rtol=0, atol=1e-9)

@@ -64,3 +64,20 @@ def test_weak_regularisation_counts_for_more(seen: list[tuple[float, int]]) -> N
     # The large C comes first: when its folds are through, half the entries are there.
     halfway = max(fraction for fraction, entries in seen if entries <= 120)
     assert halfway > 0.6
+
+
+def test_a_solution_that_comes_again_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Work] = []
+
+    class Kept(Work):
+        def __init__(self, ledger: Ledger):
+            super().__init__(ledger)
+            made.append(self)
+
+    monkeypatch.setattr(module, "Work", Kept)
+    X, y = make_mixture(40, 4, random_state=0)
+    result = cross_validate(X, y, gamma=1.0, Cs=[1e7, 0.01, 1e6, 1e8], progress=True)
+    assert result.coef is not None
+    assert (result.coef[0] == result.coef[2]).all() and (result.coef[0] == result.coef[3]).all()
+    cost = made[0]._costs()[1]
+    assert cost[0] == cost[3] == 0.0 and min(cost[1], cost[2]) > 0.0

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import mean_pinball_loss
 
 import exactcv
 from exactcv.report.html.page import Page, render
@@ -264,3 +265,15 @@ def test_curve_of_losses_stays_in_its_chart() -> None:
         assert all(0.0 <= height <= HEIGHT for height in heights) and len(set(heights)) > 1
         assert "2 of gamma" in page and "2 of epsilon" in page
         assert "labels" not in page.split("Certificate")[1].split("Rows that")[0]
+
+
+def test_numbers_stand_beside_one_number_for_all_rows() -> None:
+    values = X[:, 0] + 0.3 * y
+    page = render(Page(overview=exactcv.SVRCV(Cs=[1.0], gamma=0.1).fit(X, values)._overview()))
+    away = np.abs(values - np.median(values)).mean()
+    assert f"<b>{away:.4g}</b><span>mean absolute error, baseline</span>" in page
+    lines = exactcv.QuantileSVRCV(Cs=[1.0], gamma=0.1, quantiles=[0.2]).fit(X, values)
+    page = render(Page(overview=lines._overview()))
+    least = min(mean_pinball_loss(values, np.full(60, value), alpha=0.2) for value in values)
+    assert f"<b>{least:.4g}</b><span>loss, baseline</span>" in page
+    assert "always the 0.2 quantile" in page

@@ -22,6 +22,7 @@ from exactcv.problem.problem import Task
 from exactcv.runtime import progress as module
 from exactcv.runtime.progress import Lines, Progress, RichBar, TextBar, choose_screen
 from exactcv.runtime.threads import Workers
+from exactcv.runtime.time_left import Clock, time_left
 
 Small = tuple[np.ndarray, np.ndarray]
 
@@ -300,3 +301,10 @@ def test_nothing_is_said_before_there_is_something_to_go_by(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert looked_at([(5.0, 10.0)], monkeypatch)[0][2] is None
+
+
+def test_a_run_that_takes_longer_than_the_others_is_not_about_to_end() -> None:
+    ended, silent = Clock(0.0), Clock(10.0)
+    ended.end(10.0)
+    silent.look(0.0, 40.0)
+    assert time_left([ended, silent], n_runs=2) == 10.0

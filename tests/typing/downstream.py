@@ -123,9 +123,11 @@ def estimators(X: Floats, y: Floats, folder: pathlib.Path) -> exactcv.SVCCV:
     direct = exactcv.nested_cross_validate(X, y, Cs=[1.0], gammas=[0.1, 1.0], outer=3, cv=3)
     assert_type(direct, exactcv.NestedResult)
     assert_type(direct.error, float)
-    numbers = exactcv.nested_cross_validate(X, y, loss="epsilon_insensitive", epsilon=[0.1, 0.2])
+    numbers = exactcv.nested_cross_validate(
+        X, y, loss="epsilon_insensitive", epsilon=[0.1, 0.2], Cs=[1.0, 10.0], gammas=[0.1]
+    )
     assert_type(numbers, exactcv.NestedRegressionResult)
-    assert_type(exactcv.SVRCV().nested_score(X, y, outer=3).rmse, float)
+    assert_type(exactcv.SVRCV(Cs=[1.0], gamma=0.1).nested_score(X, y, outer=3).rmse, float)
     pairs = exactcv.leave_pair_out(X, y, Cs=[1.0], tournament=False)
     assert_type(pairs, exactcv.PairResult)
     assert_type(pairs.auc, Floats)

@@ -3,12 +3,16 @@
 Python's own traceback would be the answer while NumPy is still loading; or none, and the command
 would go on, if the exception fell into one of the places where Python ignores it.  So until all is
 loaded nothing is raised: there is nothing to save.
+
+What comes before this module is read is Python's own start (``site``, and the few lines of the
+script that pip writes), which no package can answer for.  Little is imported until then, so that
+it is soon.
 """
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found]  # `signal` itself makes enums of it
 import os
-import signal
 
 __all__ = ["end_at_once", "ready"]
 

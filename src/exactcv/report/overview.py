@@ -81,6 +81,8 @@ class LeftOutNumbers:
     >>> pair = LeftOutNumbers(truth=np.array([1.0, 3.0]), predicted=np.array([1.0, 2.0]))
     >>> pair.mae, pair.r2
     (0.5, 0.5)
+    >>> pair.constant(0.5)  # always the median: the least that a model should beat
+    0.5
     """
 
     truth: FloatArray
@@ -104,6 +106,11 @@ class LeftOutNumbers:
         left = float((self.residual**2).sum())
         total = float(((self.truth - self.truth.mean()) ** 2).sum())
         return 1.0 - left / total if total > 0 else float(left == 0.0)
+
+    def constant(self, quantile: float) -> float:
+        """The mean pinball loss if this quantile of the truth were predicted for every row."""
+        apart = self.truth - np.quantile(self.truth, quantile, method="inverted_cdf")
+        return float(np.maximum(quantile * apart, (quantile - 1.0) * apart).mean())
 
 
 @dataclass(frozen=True, kw_only=True)

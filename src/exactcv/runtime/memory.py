@@ -19,8 +19,10 @@ __all__ = [
     "shortage",
 ]
 
-# Kernel matrix, the methods' factors and workspaces, the left-out coefficients: measured peak.
-_TIMES_KERNEL = 3
+# Kernel matrix, the methods' factors and workspaces, the left-out coefficients.  Measured peak
+# (benchmarks/results/waiting.md): 2 to 3 with folds, 4 in leave-one-out where users tune; more only
+# where nearly every row is free.
+_TIMES_KERNEL = 4
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
@@ -143,8 +145,8 @@ class Budget:
         if self.limit is not None and self.taken > self.limit:
             raise MemoryLimitError(
                 f"{what} take {readable(self.taken)}, but {self._source} {readable(self.limit)}; "
-                "keep fewer rows or columns, raise the limit, or read the table piece by piece in "
-                "Python (Parquet and approx='nystroem')"
+                "keep fewer rows or columns, raise the limit, or let it be read in pieces "
+                "(--stream: CSV and Parquet, with classes)"
             )
 
 

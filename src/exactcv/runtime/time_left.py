@@ -6,7 +6,8 @@ runs that takes as long as the rest, so its time is not spread over the work to 
     total = b + (t - b) (1 - a) / (f - a)
 
 where work showed first at time b, when the share a was done, and at time t the share f is.  Runs
-that have not begun take as long as the mean of those that have.
+that have not begun take as long as the mean of those that have; one that has taken as long as that
+without a sign of its work is not about to end, but takes a third of that time again.
 """
 
 from __future__ import annotations
@@ -74,6 +75,8 @@ def time_left(clocks: list[Clock], n_runs: int, at_a_time: int = 1) -> float | N
     if not computed:
         return None
     mean = sum(computed) / len(computed)
-    unknown = sum(max(mean - clock.spent, 0.0) for clock in clocks if clock.total is None)
+    unknown = sum(
+        max(mean - clock.spent, clock.spent / 3.0) for clock in clocks if clock.total is None
+    )
     to_come = mean * max(n_runs - len(clocks), 0)
     return (sum(clock.left for clock in clocks) + unknown + to_come) / max(at_a_time, 1)

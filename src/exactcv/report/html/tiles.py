@@ -131,4 +131,18 @@ def _of_numbers(it: Overview) -> list[Tile]:
         what = "loss" if it.score is None else str(it.scoring)
         sure = f"95% interval {low:.4g} to {high:.4g}"
         shown.append(Tile(f"{value:.4g}", f"{what} after tuning (corrected)", sure))
-    return shown
+    return [*shown, _constant(it)]
+
+
+def _constant(it: Overview) -> Tile:
+    """What the same number for every row would have cost."""
+    assert it.numbers is not None
+    if it.loss == "pinball" and it.parameter is not None:
+        quantile = float(it.parameter[1][it.chosen[0]])
+        always = f"always the {quantile:g} quantile"
+        return Tile(f"{it.numbers.constant(quantile):.4g}", "loss, baseline", always)
+    return Tile(
+        f"{2.0 * it.numbers.constant(0.5):.4g}",
+        "mean absolute error, baseline",
+        "always the median",
+    )
