@@ -1,8 +1,9 @@
 """The search of ``SVCCV(approx=...)``: a curve a gamma, and a default grid that grows.
 
-Who gives neither C nor lambda gets the grid of ``problem/grid.py``, three gammas around the median
-rule if no gamma is given either, and both grow while the best point is at an edge
-(``crossval/growth.py``): gamma by one at a time over all C, C by a decade for all gammas.
+Who gives neither C nor lambda gets the grid of ``problem/grid.py``; if no gamma is given either,
+with the median rule and two smaller gammas: wide kernels are those that m features can hold, and
+they cost the least.  Both grow while the best point is at an edge (``crossval/growth.py``): gamma
+by one at a time over all C, C by a decade for all gammas.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from .svc_cv import SVCCV
 
 __all__ = ["Search"]
+
+WIDER = 2  # gammas of the default grid below the median rule
 
 
 class Search:
@@ -57,16 +60,12 @@ class Search:
 
     def run(self, verbose: bool) -> None:
         """All curves; what is complete when it is stopped stays."""
-        around = 0 if self.new_gammas is None else 2
-        with job(verbose, len(self.kernels) + around) as progress:
+        below = 0 if self.new_gammas is None else WIDER
+        with job(verbose, len(self.kernels) + below) as progress:
             for kernel in self.kernels:
                 self.curves.append(self._curve(kernel, progress, self.grid))
-            if around:
-                middle = float(self._gammas()[0])
-                steps = (1.0 / GAMMA_STEP, 1.0, GAMMA_STEP)
-                self.kernels = [replace(self.kernels[0], gamma=middle * step) for step in steps]
-                self.curves.insert(0, self._curve(self.kernels[0], progress, self.grid))
-                self.curves.append(self._curve(self.kernels[2], progress, self.grid))
+            for _ in range(below):
+                self._insert("low", 0, progress)
         while self._grow(verbose):
             pass
 
@@ -147,15 +146,19 @@ class Search:
 
     def _gamma(self, end: End, g: int, gained: tuple[int, int], verbose: bool) -> None:
         """One more gamma, for all C."""
+        with job(verbose, 1) as progress:
+            self._insert(end, g, progress)
+        low, high = gained
+        self.new_gammas = (low, high + 1) if end == "high" else (low + 1, high)
+
+    def _insert(self, end: End, g: int, progress: bool | Progress) -> None:
+        """The gamma next to the g-th, which is at that end."""
         step = GAMMA_STEP if end == "high" else 1.0 / GAMMA_STEP
         kernel = replace(self.kernels[g], gamma=float(self._gammas()[g]) * step)
-        with job(verbose, 1) as progress:
-            found = self._curve(kernel, progress, self.grid)
+        found = self._curve(kernel, progress, self.grid)
         at = len(self.curves) if end == "high" else 0
         self.curves.insert(at, found)
         self.kernels.insert(at, kernel)
-        low, high = gained
-        self.new_gammas = (low, high + 1) if end == "high" else (low + 1, high)
 
     def _gammas(self) -> FloatArray:
         return np.concatenate([one.overview.gammas for one in self.curves])

@@ -9,8 +9,9 @@ real data that is enough (benchmarks/results/default_grid.md).
 
 With features in place of the kernel there are many rows, and what a lambda does to
 (1/n) sum L + lambda ||f||^2 hardly depends on how many, while the same C = 1 / (2 n lambda) would
-regularise ever less.  There the default grid is one of lambdas, 1e-2 to 1e-5, with three gammas:
-small, for every point is a pass over many rows, and it grows in the same way.
+regularise ever less.  There the default grid is one of lambdas, 1e-2 to 1e-5, with three gammas,
+the median rule and two below: small, for every point is a pass over many rows, and it grows in the
+same way.
 """
 
 from __future__ import annotations
@@ -26,10 +27,19 @@ from ..types import FloatArray, IntArray
 from .checks import LEAST, finite_numbers
 from .folds import Folds
 
-__all__ = ["MOST_GROWTH", "End", "Grid", "default_grid", "feature_grid", "make_grid"]
+__all__ = [
+    "DEFAULT_POINTS",
+    "MOST_GROWTH",
+    "End",
+    "Grid",
+    "default_grid",
+    "feature_grid",
+    "make_grid",
+]
 
 DECADES = (-3, 3)  # of the default grid
 PER_DECADE = 4
+DEFAULT_POINTS = (DECADES[1] - DECADES[0]) * PER_DECADE + 1
 FEATURE_LAMBDAS = np.geomspace(1e-2, 1e-5, 7)  # with features in place of the kernel
 MOST_GROWTH = 3  # decades of C, and gammas, that the default grid gains at each end
 MOST_POWER = 60  # of ten, in the scale of the kernel: beyond it float64 is at its end anyway
@@ -110,8 +120,7 @@ def default_grid(n: float, scale: float = 1.0) -> Grid:
     """
     power = round(np.log10(scale)) if 0.0 < scale < np.inf else 0
     power = min(max(power, -MOST_POWER), MOST_POWER)
-    count = (DECADES[1] - DECADES[0]) * PER_DECADE + 1
-    Cs = _rounded(10.0 ** (np.linspace(*DECADES, count) - power))
+    Cs = _rounded(10.0 ** (np.linspace(*DECADES, DEFAULT_POINTS) - power))
     return Grid(Cs=Cs, lambdas=_inverse(Cs, n, "Cs"), scale_with_fold=False, grown=(0, 0))
 
 
