@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..crossval.requests import MOST_COLUMNS
 from ..exceptions import InputError, MemoryLimitError
 from ..runtime.memory import matrix_size, shortage
 from ..storage.run_folder import settings_in
@@ -43,14 +44,22 @@ ALONE = 4.0  # leave-one-out, in units of those folds
 
 @dataclass(frozen=True)
 class Choice:
-    """The settings with the choice made, and how it came about, if there is something to say."""
+    """The settings with the choice made, and how it came about, if there is something to say.
+
+    ``columns``: those of the table take the place of the linear kernel's matrix.
+    """
 
     settings: TuneSettings
     said: str | None = None
+    columns: bool = False
 
 
 def kernel_of_table(
-    loaded: Loaded, settings: TuneSettings, out: Path | None, memory_limit: str | None
+    loaded: Loaded,
+    settings: TuneSettings,
+    out: Path | None,
+    memory_limit: str | None,
+    numbers: bool = False,
 ) -> Choice:
     """The choice for a table, before anything is allocated; ``out`` may have an earlier run."""
     n, p = loaded.X.shape
@@ -64,6 +73,7 @@ def kernel_of_table(
         n=n,
         # The exact kernel is computed from dense rows.
         extra_bytes=8 * n * p if sparse.issparse(loaded.X) else 0,
+        n_columns=None if numbers else p,
         memory_limit=memory_limit,
         before=before,
         done=done,
@@ -75,6 +85,7 @@ def choose_kernel(
     *,
     n: int,
     extra_bytes: int = 0,
+    n_columns: int | None = None,
     memory_limit: str | None = None,
     before: dict[str, Any] | None = None,
     done: bool = False,
@@ -87,6 +98,8 @@ def choose_kernel(
         Rows that count.
     extra_bytes : int
         What the exact kernel takes besides its matrix.
+    n_columns : int, optional
+        Of the table, if they may take the place of the linear kernel's matrix.
     memory_limit : str, optional
         By default what the system has available.
     before, done : dict, bool
@@ -102,7 +115,12 @@ def choose_kernel(
         made = _with_folds(settings, n, approx=went["approx"], components=went["components"])
         return Choice(made, _chosen(made, n, settings))
     kept = went is not None
-    if (short is None and (kept or not _is_slow(settings, n))) or (kept and done):
+    too_much = short is not None or (not kept and _is_slow(settings, n))
+    if too_much and _by_columns(settings, n_columns):
+        made = _with_folds(settings, n, approx=None, components=None)
+        words = f"exact: the {n_columns} columns take the place of the linear kernel's matrix"
+        return Choice(made, words, columns=True)
+    if not too_much or (kept and done):
         said = "exact; --components is not used" if settings.components else None
         return Choice(replace(settings, approx=None, components=None), said)
     if settings.approx == "none" or kept:
@@ -126,6 +144,14 @@ def _is_slow(settings: TuneSettings, n: int) -> bool:
     if settings.approx == "none" or needs_kernel or settings.approx_conflict("nystroem"):
         return False
     return exact_hours(settings, n) > MOST_HOURS
+
+
+def _by_columns(settings: TuneSettings, n_columns: int | None) -> bool:
+    """Can the columns stand for the linear kernel, where nothing else was asked for?"""
+    needs_kernel = settings.nested is not None or settings.every_c
+    if settings.kernel != "linear" or n_columns is None or n_columns > MOST_COLUMNS:
+        return False
+    return not needs_kernel and settings.approx_conflict("nystroem") is None
 
 
 def exact_hours(settings: TuneSettings, n: int) -> float:
