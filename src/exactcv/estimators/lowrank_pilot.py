@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["PILOT_ROWS", "Region", "region_of"]
 
 # Rows of the sample; it is worth its while if there are so many times more.
-PILOT_ROWS, WORTH = 4096, 4
+PILOT_ROWS, WORTH = 2048, 8
 FOLDS = 5
-MOST_COMPONENTS = 200  # of the sample, where their number is to be found
+MOST_COMPONENTS = 100  # of the sample: where the grid is to lie does not hang on more
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,14 @@ def region_of(model: SVCCV, rows: Rows) -> Region | None:
     codes = rows.codes[some]
     if np.bincount(codes, minlength=len(rows.classes)).min() < 2 * FOLDS:
         return None
-    m = MOST_COMPONENTS if model.n_components == "auto" else model.n_components
+    asked = MOST_COMPONENTS if model.n_components == "auto" else int(model.n_components)
     few: Any = clone(model).set_params(
         cv=StratifiedKFold(FOLDS),
         select="min",
         probability=False,
         store_cv_results=False,
         random_state=rows.seed,
-        n_components=min(m, PILOT_ROWS),
+        n_components=min(asked, MOST_COMPONENTS),
         verbose=0,
     )
     with warnings.catch_warnings():
