@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Search"]
 
+# From so many tests on an edge of the default grid has to win by more than chance.
+MANY_TESTS = 1000
+
 
 class Search:
     """Curves, one a gamma; see the top of this file.
@@ -154,9 +157,10 @@ class Search:
         """Is the point better than those off its line by no more than one standard error?
 
         Both have the same tests, so it is that of their difference: of so many tests that one has
-        right and the other wrong.  Where scores are no sums over tests, nothing is known of it.
+        right and the other wrong.  Where scores are no sums over tests, nothing is known of it; of
+        few tests next to nothing, and there more points cost little.
         """
-        if self.rows.scorer.call is not None:
+        if self.rows.scorer.call is not None or len(self.rows.truth) < MANY_TESTS:
             return False
         line = [slice(None)] * 2
         line[axis] = slice(best[axis], best[axis] + 1)
