@@ -328,10 +328,55 @@ def test_the_defaults_of_many_rows() -> None:
     for more in ({"cv": "loo"}, {"groups": "g"}):
         other = choose_kernel(TuneSettings(target="y", **more), n=10**6, memory_limit="1GB")
         assert other.settings.cv == more.get("cv")
-    assert "8000.0 GB" in (chosen.said or "")
+    assert "would take 8000.0 GB" in (chosen.said or "")
     fits = choose_kernel(asked, n=1000, memory_limit="1GB")
     assert fits.settings.approx is None and fits.said is None
     assert fits.settings.grid() == {} and fits.settings.default_grid
     assert fits.settings.folds() == "loo" == fits.settings.record()["cv"]
     dense = choose_kernel(asked, n=1000, memory_limit="1GB", extra_bytes=10**9)
     assert dense.settings.approx == "nystroem"
+
+
+def test_the_exact_kernel_gives_way_to_features_when_it_would_take_hours() -> None:
+    asked = TuneSettings(target="y")
+    chosen = choose_kernel(asked, n=32561, memory_limit="90TB")
+    assert chosen.settings.approx == "nystroem"
+    assert "hours of one processor" in (chosen.said or "")
+    # Few points, or what needs the matrix, or the user's word for it: the exact kernel.
+    for more in (
+        {"gamma": "0.1", "cs": "1"}, {"nested": "5"}, {"every_c": True}, {"loss": "squared_hinge"},
+        {"approx": "none"},
+    ):  # fmt: skip
+        other = choose_kernel(TuneSettings(target="y", **more), n=32561, memory_limit="90TB")
+        assert other.settings.approx is None
+    # A run that has the exact kernel keeps it.
+    before = choose_kernel(asked, n=5000, memory_limit="90TB").settings.record()
+    again = choose_kernel(asked, n=32561, memory_limit="90TB", before=before)
+    assert again.settings.approx is None
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_linear_kernel_goes_by_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], streamed: bool
+) -> None:
+    table = write_csv(tmp_path / "data.csv", columns_of(200))
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    options = ("tune", table, "--target", "y", "--kernel", "linear", "--Cs", "0.1,1,10")
+    limits = ("--memory-limit", "400kB", *(["--stream"] if streamed else []))
+    assert run(*options, *limits, "--out", out) == 0
+    printed = capsys.readouterr().out
+    assert "the 3 columns take the place of the linear kernel's matrix" in printed
+    assert "approximate" not in printed
+    assert run(*options, "--out", whole) == 0
+    for name in ("cv.csv", "predictions.csv"):
+        mine, theirs = read(out / name), read(whole / name)
+        assert len(mine) == len(theirs)
+        for one, other in zip(mine, theirs, strict=True):
+            assert one.keys() == other.keys()
+            for key in one:
+                if key in ("n_errors", "predicted", "C"):
+                    assert one[key] == other[key]
+    capsys.readouterr()
+    assert run(*options, *limits, "--out", out) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert run("predict", out, table, "--out", tmp_path / "predicted.csv") == 0

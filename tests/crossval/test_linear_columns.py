@@ -70,3 +70,34 @@ def test_more_classes_are_for_svccv(data) -> None:
     X, _ = data
     with pytest.raises(exactcv.InputError, match=r"use exactcv\.SVCCV"):
         exactcv.cross_validate(X, np.arange(400) % 3, kernel="linear", memory_limit="1MB")
+
+
+@pytest.mark.parametrize("cv", ["loo", 5])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_svccv_is_the_same_as_with_the_matrix(data, cv: Any, n_classes: int, tmp_path) -> None:
+    X, y = data
+    y = y if n_classes == 2 else np.digitize(X[:, 0] - X[:, 1], [-0.5, 0.5])
+    options: dict[str, Any] = {"kernel": "linear", "cv": cv, "probability": True}
+    expected = exactcv.SVCCV(Cs=CS, random_state=0, **options).fit(X, y)
+    model = exactcv.SVCCV(Cs=CS, random_state=0, memory_limit="1.2MB", **options)
+    model.fit(sparse.csr_matrix(X), y)
+    assert not hasattr(model, "support_")
+    assert model._overview().approx is None
+    np.testing.assert_array_equal(model.cv_results_["n_errors"], expected.cv_results_["n_errors"])
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
+    np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(X), atol=1e-6)
+    exactcv.save_model(model, tmp_path / "model.exactcv")
+    again = exactcv.load_model(tmp_path / "model.exactcv")
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    with pytest.raises(exactcv.ExactCVError, match="cannot forget"):
+        model.forget(0)
+
+
+def test_svccv_has_the_default_grid_of_the_matrix(data) -> None:
+    X, y = data
+    expected = exactcv.SVCCV(kernel="linear", cv=5).fit(X, y)
+    model = exactcv.SVCCV(kernel="linear", cv=5, memory_limit="1.2MB").fit(X, y)
+    assert model.weights_.shape == (6,)
+    np.testing.assert_allclose(model.cv_results_["param_C"], expected.cv_results_["param_C"])
+    np.testing.assert_array_equal(model.cv_results_["n_errors"], expected.cv_results_["n_errors"])

@@ -17,6 +17,8 @@ from sklearn.model_selection import LeaveOneGroupOut, ShuffleSplit
 
 import exactcv
 from exactcv.estimators import lowrank_curve as tuning
+from exactcv.estimators import lowrank_pilot, lowrank_search
+from exactcv.report.words import remarks
 
 GAMMAS = [0.05, 0.2]
 LAMBDAS = np.geomspace(0.1, 1e-3, 4)
@@ -455,3 +457,49 @@ def test_parts_that_do_not_fit_are_refused(
 
     with pytest.raises(exactcv.FileError):
         load(tmp_path / "m", with_header(change, content))
+
+
+# ---- where the default grid of very many rows begins ---------------------------------------------
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples of 80 rows, from 160 on, and few tests are many."""
+    monkeypatch.setattr(lowrank_search, "MANY_TESTS", 200)
+    monkeypatch.setattr(lowrank_pilot, "PILOT_ROWS", 80)
+    monkeypatch.setattr(lowrank_pilot, "WORTH", 2)
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_sample_says_where_the_default_grid_begins() -> None:
+    X, y = checkers(240)
+    model = grown_model(cv=5).fit(X, y)
+    shown = model._overview()
+    assert "the choice of a sample of 80 rows" in shown.grown
+    assert "the choice of a sample" in " ".join(model.summary().split())
+    same = model_of(lambdas=shown.lambdas, gamma=list(shown.gammas), n_components=40, cv=5)
+    same.fit(X, y)
+    np.testing.assert_array_equal(model.cv_results_["n_errors"], same.cv_results_["n_errors"])
+    assert len(shown.gammas) >= 3 and len(shown.lambdas) >= 5
+    # Grids that are given, folds of groups and few rows need no sample.
+    for rows, settled in ((240, {"gamma": 0.5}), (100, {})):
+        other = grown_model(cv=5).set_params(**settled).fit(X[:rows], y[:rows])
+        assert "sample" not in other._overview().grown
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_level_edge_is_said_in_place_of_a_warning() -> None:
+    """Labels by lot: every point is as good as any other, but for chance."""
+    level = 0
+    for seed in range(1, 4):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
+        model = grown_model(cv=5).set_params(n_components=20).fit(X, y)
+        shown = model._overview()
+        (g, l), (n_gammas, n_Cs) = shown.best, shown.error.shape
+        kinds = {remark.kind for remark in remarks(shown)} & {"edge_C", "edge_gamma"}
+        assert shown.level_edge == ("by no more than chance" in shown.grown)
+        if shown.level_edge:
+            assert not kinds and (l in (0, n_Cs - 1) or g in (0, n_gammas - 1))
+            level += 1
+    assert level

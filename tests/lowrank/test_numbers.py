@@ -244,3 +244,11 @@ def test_numbers_of_dask() -> None:
     )
     assert there.certificate.exact
     np.testing.assert_allclose(there.decision, local.decision, atol=1e-8)
+
+
+def test_all_rows_are_in_play_where_each_is_left_out_alone() -> None:
+    """More rows than a small problem has by itself, and C so large that each moves many others."""
+    X, y = table(2050)
+    result, exact = both(X, y, Cs=[10.0], gamma=0.3, cv="loo", **LOSSES["tube"])
+    assert_same(result, exact)
+    assert result.stats["escaped"] == 0

@@ -1,9 +1,15 @@
-"""Exact kernel or approximate one: what was asked for, or what fits into memory.
+"""Exact kernel or approximate one: what was asked for, or what memory and patience allow.
 
-Left to itself, ``tune`` takes the exact kernel if its matrix fits, else Nystroem features: they
-exist for every kernel that the command line offers, random Fourier features for two of them only,
-and they are the more accurate at the same number of components (on the simulation of the
-consolidated-CV paper, too), for their landmarks are rows of the data and so lie where the data are.
+Left to itself, ``tune`` takes the exact kernel if its matrix fits and the grid is done in a few
+hours, else Nystroem features: they exist for every kernel that the command line offers, random
+Fourier features for two of them only, and they are the more accurate at the same number of
+components (on the simulation of the consolidated-CV paper, too), for their landmarks are rows of
+the data and so lie where the data are.
+
+What the exact kernel would take is told from the number of rows and of grid points alone, so that
+the same command chooses alike on every machine: on 5,000 rows of real data a grid point with five
+folds takes a second or two of one thread, more rows take between their square and their cube, and
+leave-one-out some four times as long.
 """
 
 from __future__ import annotations
@@ -15,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..crossval.requests import MOST_COLUMNS
 from ..exceptions import InputError, MemoryLimitError
 from ..runtime.memory import matrix_size, shortage
 from ..storage.run_folder import settings_in
@@ -28,18 +35,31 @@ DEFAULT_COMPONENTS = 200
 # Of so many rows five folds tell as much as leave-one-out, and their left-out values, which
 # predictions.csv has, cost far less: with weak regularisation each row would be solved alone.
 MANY_ROWS, DEFAULT_FOLDS = 5000, "5"
+# Hours of one thread that the exact kernel may take; seconds of a grid point with POINT_FOLDS
+# folds at POINT_ROWS rows, and the power of the rows by which they grow.
+MOST_HOURS = 2.0
+POINT_SECONDS, POINT_ROWS, POINT_FOLDS, POWER = 1.6, 5000, 5, 2.5
+ALONE = 4.0  # leave-one-out, in units of those folds
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The settings with the choice made, and how it came about, if there is something to say."""
+    """The settings with the choice made, and how it came about, if there is something to say.
+
+    ``columns``: those of the table take the place of the linear kernel's matrix.
+    """
 
     settings: TuneSettings
     said: str | None = None
+    columns: bool = False
 
 
 def kernel_of_table(
-    loaded: Loaded, settings: TuneSettings, out: Path | None, memory_limit: str | None
+    loaded: Loaded,
+    settings: TuneSettings,
+    out: Path | None,
+    memory_limit: str | None,
+    numbers: bool = False,
 ) -> Choice:
     """The choice for a table, before anything is allocated; ``out`` may have an earlier run."""
     n, p = loaded.X.shape
@@ -53,6 +73,7 @@ def kernel_of_table(
         n=n,
         # The exact kernel is computed from dense rows.
         extra_bytes=8 * n * p if sparse.issparse(loaded.X) else 0,
+        n_columns=None if numbers else p,
         memory_limit=memory_limit,
         before=before,
         done=done,
@@ -64,6 +85,7 @@ def choose_kernel(
     *,
     n: int,
     extra_bytes: int = 0,
+    n_columns: int | None = None,
     memory_limit: str | None = None,
     before: dict[str, Any] | None = None,
     done: bool = False,
@@ -76,6 +98,8 @@ def choose_kernel(
         Rows that count.
     extra_bytes : int
         What the exact kernel takes besides its matrix.
+    n_columns : int, optional
+        Of the table, if they may take the place of the linear kernel's matrix.
     memory_limit : str, optional
         By default what the system has available.
     before, done : dict, bool
@@ -89,9 +113,14 @@ def choose_kernel(
     short = shortage(n, memory_limit, extra_bytes)
     if went is not None and went["approx"] is not None:
         made = _with_folds(settings, n, approx=went["approx"], components=went["components"])
-        return Choice(made, _chosen(made, n))
+        return Choice(made, _chosen(made, n, settings))
     kept = went is not None
-    if short is None or (kept and done):
+    too_much = short is not None or (not kept and _is_slow(settings, n))
+    if too_much and _by_columns(settings, n_columns):
+        made = _with_folds(settings, n, approx=None, components=None)
+        words = f"exact: the {n_columns} columns take the place of the linear kernel's matrix"
+        return Choice(made, words, columns=True)
+    if not too_much or (kept and done):
         said = "exact; --components is not used" if settings.components else None
         return Choice(replace(settings, approx=None, components=None), said)
     if settings.approx == "none" or kept:
@@ -106,7 +135,39 @@ def choose_kernel(
             f"with {conflict}"
         )
     made = _approximate(settings, "nystroem", n)
-    return Choice(made, _chosen(made, n))
+    return Choice(made, _chosen(made, n, settings))
+
+
+def _is_slow(settings: TuneSettings, n: int) -> bool:
+    """Would the exact kernel take too long, where features may step in?"""
+    needs_kernel = settings.nested is not None or settings.every_c
+    if settings.approx == "none" or needs_kernel or settings.approx_conflict("nystroem"):
+        return False
+    return exact_hours(settings, n) > MOST_HOURS
+
+
+def _by_columns(settings: TuneSettings, n_columns: int | None) -> bool:
+    """Can the columns stand for the linear kernel, where nothing else was asked for?"""
+    needs_kernel = settings.nested is not None or settings.every_c
+    if settings.kernel != "linear" or n_columns is None or n_columns > MOST_COLUMNS:
+        return False
+    return not needs_kernel and settings.approx_conflict("nystroem") is None
+
+
+def exact_hours(settings: TuneSettings, n: int) -> float:
+    """Hours of one thread for the exact kernel, roughly (see the top of this file).
+
+    Examples
+    --------
+    >>> default = TuneSettings(target="y")
+    >>> round(exact_hours(default, 5000), 1), round(exact_hours(default, 32561))
+    (0.2, 24)
+    """
+    folds = ALONE
+    if settings.cv not in (None, "loo"):
+        folds = (int(settings.cv) + 1) / (POINT_FOLDS + 1)
+    point = POINT_SECONDS * (n / POINT_ROWS) ** POWER
+    return settings.n_points * point * folds / 3600
 
 
 def _approximate(settings: TuneSettings, approx: Approx, n: int) -> TuneSettings:
@@ -147,9 +208,16 @@ def _words(settings: TuneSettings) -> str:
     return f"approximate kernel ({settings.approx}, {settings.components} components)"
 
 
-def _chosen(settings: TuneSettings, n: int) -> str:
+def _chosen(settings: TuneSettings, n: int, asked: TuneSettings) -> str:
     """Nothing that differs from run to run, for the report is the same when a run went on."""
+    why = f"the kernel matrix of {n} rows ({matrix_size(n)}) would not fit into memory"
+    hours = exact_hours(asked, n)
+    if hours > MOST_HOURS:
+        why = (
+            f"the exact kernel of {n} rows would take {matrix_size(n)} and, roughly, {hours:.0f} "
+            "hours of one processor"
+        )
     return (
-        f"{_words(settings)}, since the kernel matrix of {n} rows ({matrix_size(n)}) would not fit "
-        "into memory; --approx none forces the exact one, --components sets their number"
+        f"{_words(settings)}, since {why}; --approx none forces the exact one, --components sets "
+        "their number"
     )

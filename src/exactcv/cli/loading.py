@@ -105,7 +105,7 @@ def load_in_pieces(file: Path, settings: TuneSettings, memory_limit: str | None 
     first = next(pieces(file, rows=PEEK_ROWS, memory_limit=memory_limit, **settings.read_options))
     if first.matrix is not None:
         raise InputError(f"{first.source} is an svmlight file, which is not read in pieces")
-    rows = piece_rows(len(first.columns))
+    rows = piece_rows(len(first.columns), memory_limit)
 
     def read() -> Any:
         return pieces(file, rows=rows, **settings.read_options)

@@ -304,7 +304,7 @@ def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Choice(["auto", "none", "rff", "nystroem"]),
     default="auto",
     show_default=True,
-    help="Features in place of the kernel; auto: nystroem if the kernel matrix would not fit.",
+    help="Features in place of the kernel; auto: nystroem if it would not fit or take hours.",
 )
 @click.option(
     "--components",

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..exceptions import InputError
 from ..problem.gamma import DEFAULT_GAMMAS, GAMMA_RULES, around
+from ..problem.grid import DEFAULT_POINTS
 from ..types import Approx, KernelName, LossName, Select, TaskName
 
 __all__ = [
@@ -244,6 +245,17 @@ class TuneSettings:
         if self.cs is None:
             return {}  # SVCCV's own default
         return {"Cs": parse_grid("--Cs", self.cs)}
+
+    @property
+    def n_points(self) -> int:
+        """How many points the grid of the exact kernel has, before it grows."""
+        given = next(iter(self.grid().values()), None)
+        if isinstance(given, str) or given is None:
+            n_Cs = DEFAULT_POINTS
+        else:
+            n_Cs = given if isinstance(given, int) else len(given)
+        gammas = self.gamma_grid()
+        return n_Cs * (gammas if isinstance(gammas, int) else len(gammas))
 
     @property
     def default_grid(self) -> bool:

@@ -16,6 +16,8 @@ from ..crossval.nested_result import NestedResult
 from ..estimators.svc_cv import SVCCV, Keep, fit_svc
 from ..estimators.svr_cv import SVRCV
 from ..exceptions import InputError, Interrupted, MemoryLimitError
+from ..lowrank.options import Options
+from ..lowrank.rows.sources import ArrayRows, RowSource
 from ..lowrank.rows.spilled import SpilledRows
 from ..report.html import page as html_report
 from ..storage.atomic import write_bytes, write_parts, write_text
@@ -66,7 +68,9 @@ def tune(
         raise InputError(f"{file.name} changed while it was read; run the command again")
     choice = kernel_of_table(loaded, settings, out, memory_limit)
     asked, settings = settings, choice.settings
-    if settings.approx is None and isinstance(loaded.X, SpilledRows):
+    if choice.columns and not isinstance(loaded.X, SpilledRows):
+        loaded = replace(loaded, X=ArrayRows(loaded.X, Options().chunk_rows))
+    elif settings.approx is None and isinstance(loaded.X, SpilledRows) and not choice.columns:
         loaded = replace(loaded, X=loaded.X.all())
     facts = _facts(file, loaded, settings)
     if choice.said is not None:
@@ -142,12 +146,13 @@ def _read(
 def _model(loaded: Loaded, settings: TuneSettings, n_jobs: int, progress: bool) -> SVCCV:
     folds, seed = settings.folds(), settings.seed if settings.groups is None else None
     more: dict[str, Any] = {}
-    if settings.approx is not None:
+    if settings.approx is not None or isinstance(loaded.X, RowSource):
         # The seed draws the features; rows are shuffled only if the user has named one.
         if isinstance(folds, int):
             folds = StratifiedKFold(folds, shuffle=seed is not None, random_state=seed)
         seed = settings.seed or 0
-        more = {"approx": settings.approx, "n_components": settings.components}
+        if settings.approx is not None:
+            more = {"approx": settings.approx, "n_components": settings.components}
     return SVCCV(
         **settings.grid(),
         kernel=settings.kernel,
@@ -270,7 +275,7 @@ def _result(model: SVCCV, written: list[str], nested: NestedResult | None) -> di
         "n_errors": int(it.n_errors[g, l]),
         "n_tested": it.n_tested,
         "approximate_kernel": it.approx,
-        "n_support": None if it.approx else int(model.n_support_.sum()),
+        "n_support": int(model.n_support_.sum()) if hasattr(model, "n_support_") else None,
         "exact": bool(it.exact),
         "largest_kkt": float(np.nanmax(it.kkt)),
         "largest_gap": float(np.nanmax(it.gap)),

@@ -51,7 +51,7 @@ def tune_numbers(
     loaded = load(table, settings, numeric=True)
     if digest(file) != sha256:
         raise InputError(f"{file.name} changed while it was read; run the command again")
-    choice = kernel_of_table(loaded, settings, out, memory_limit)
+    choice = kernel_of_table(loaded, settings, out, memory_limit, numbers=True)
     if choice.settings.approx is not None:
         settings = choice.settings
     facts = _facts(file, loaded, settings)

@@ -47,7 +47,7 @@ __all__ = [
     "draws",
 ]
 
-CHUNK = 1 << 22  # counts held at a time
+CHUNK = 1 << 20  # counts held at a time, in a few copies
 ENDS = (2.5, 97.5)
 
 

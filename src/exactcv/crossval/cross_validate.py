@@ -260,7 +260,7 @@ def cross_validate(
     )
     request: Request
     if approx is None:
-        columns = columns_of(given, plan)
+        columns = columns_of(X, chosen_kernel.name, plan, memory_limit)
         if columns is None:
             request = KernelRequest.read(given, plan)
         else:

@@ -32,7 +32,16 @@ from ..types import Approx
 from .feature_rows import FeatureRows
 from .run import AnyTask, KernelRows, Plan
 
-__all__ = ["SCALE_ROWS", "FeatureRequest", "Given", "KernelRequest", "Request", "columns_of"]
+__all__ = [
+    "MOST_COLUMNS",
+    "SCALE_ROWS",
+    "FeatureRequest",
+    "Given",
+    "KernelRequest",
+    "Request",
+    "columns_of",
+    "linear_scale",
+]
 
 # Columns of X that may take the place of the linear kernel's matrix: problems with so many unknowns
 # are solved by factors of them squared.
@@ -205,7 +214,7 @@ def _feature_grid(
     if asked or not (plan.target.numeric or approx is None):
         return make_grid(given.Cs, given.lambdas, source.n)
     if not plan.target.numeric:
-        return default_grid(source.n, _variance(source))
+        return default_grid(source.n, linear_scale(source))
     few = source.take(smallest_keys(source.n, min(SCALE_ROWS, source.n), seed))
     X = few.toarray() if sparse.issparse(few) else few
     kernel = given.kernel
@@ -215,17 +224,20 @@ def _feature_grid(
     return default_grid(source.n, kernel_scale(X, kernel) / units.C_scale)
 
 
-def columns_of(given: Given, plan: Plan) -> int | None:
+def columns_of(X: Any, kernel: Any, plan: Plan, memory_limit: Any) -> int | None:
     """How many columns X has, if they take the place of the linear kernel's matrix.
 
-    They do where that does not fit; None where it does, or where they cannot.
+    They do where that does not fit, or where X is a source of rows that are not in memory; None
+    where it does, or where they cannot.
     """
-    shape = getattr(given.X, "shape", None)
-    plain = given.kernel.name == "linear" and plan.method == "exact" and plan.loss == "hinge"
+    shape = (X.n, X.p) if isinstance(X, RowSource) else getattr(X, "shape", None)
+    plain = kernel == "linear" and plan.method == "exact" and plan.loss == "hinge"
     if not plain or shape is None or len(shape) != 2 or plan.options:
         return None
     n, p = map(int, shape)
-    short = shortage(n, given.memory_limit, 8 * n * p if sparse.issparse(given.X) else 0)
+    short = shortage(n, memory_limit, 8 * n * p if sparse.issparse(X) else 0)
+    if isinstance(X, RowSource):
+        short = short or f"the {n} rows are read in chunks; load them,"
     if short is None:
         return None
     if p > MOST_COLUMNS:
@@ -239,7 +251,7 @@ def columns_of(given: Given, plan: Plan) -> int | None:
     return p
 
 
-def _variance(source: RowSource) -> float:
+def linear_scale(source: RowSource) -> float:
     """Of the rows, over all columns, as ``kernel_scale`` has it for the linear kernel."""
     total, square = np.zeros(source.p), np.zeros(source.p)
     start = source.take(np.zeros(1, dtype=np.intp))

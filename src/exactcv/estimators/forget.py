@@ -98,6 +98,11 @@ def _known(model: SVCCV) -> TrainedOn:
             "a model with approx cannot forget: its features were drawn from the rows, and it "
             "keeps no coefficient for each; use approx=None"
         )
+    if hasattr(model, "weights_"):
+        raise UnsupportedError(
+            "this model cannot forget: the kernel matrix did not fit, so it keeps no coefficient "
+            "for each row; raise memory_limit, or fit fewer rows"
+        )
     if model.loss != "hinge":
         raise UnsupportedError(f"only models with loss='hinge' forget rows, not {model.loss!r}")
     known: TrainedOn | None = getattr(model, "_trained_on", None)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..crossval.calibration import Sigmoid
 from ..crossval.one_vs_one import most_votes, votes_of
 from ..crossval.scoring import probabilities, shaped
-from ..lowrank.features import FeatureMap
+from ..lowrank.features import FeatureMap, OwnColumns
 from ..report.presentation import Presented
 from ..types import FilePath, FloatArray, Matrix
 from .rows import read_new_rows
@@ -83,6 +83,8 @@ class KernelClassifier(Presented, TypedClassifier, ClassifierMixin, BaseEstimato
                 "have no weight for each feature"
             )
         check_is_fitted(self)
+        if hasattr(self, "weights_") and isinstance(self.feature_map_, OwnColumns):
+            return np.atleast_2d(self.weights_)
         if hasattr(self, "weights_"):
             raise AttributeError("with approx there is no coef_: weights_ belong to feature_map_")
         along = dense(self.support_vectors_).T

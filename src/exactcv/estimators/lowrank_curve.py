@@ -94,6 +94,8 @@ def curve(
     scorer = rows.scorer
     keeps = model.store_cv_results or not scorer.labels_only
     m = model.n_components if n_components is None else n_components
+    if model.approx is None:
+        m = rows.source.p
 
     def run(m: int) -> _Run:
         return _run(model, rows, kernel, grid, keeps, m, progress)
@@ -290,7 +292,7 @@ def _run(
         y=np.where(rows.codes > 0, 1.0, -1.0),
         weight=rows.weight,
         kernel=kernel,
-        approx=str(model.approx),
+        approx=model.approx,
         n_components=n_components,
         seed=rows.seed,
         fit_intercept=model.fit_intercept,
@@ -347,7 +349,7 @@ def _overview(
         method=model.method,
         loss=model.loss,
         kernel=kernel.label,
-        approx=f"{model.approx}, {count} components",
+        approx=None if model.approx is None else f"{model.approx}, {count} components",
         scale_with_fold=grid.scale_with_fold,
         effective=rows.effective_tests,
         settled={name: stats.get(name, 0) for name in HOW},

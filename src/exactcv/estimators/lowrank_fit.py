@@ -1,4 +1,8 @@
-"""``SVCCV(approx=...)``: the tuned model in m dimensions."""
+"""``SVCCV(approx=...)``: the tuned model in m dimensions.
+
+The same without a map, ``approx=None``, where the columns of X are the features: the kernel is
+linear, and its matrix does not fit.
+"""
 
 from __future__ import annotations
 
@@ -95,6 +99,8 @@ def fit_approximately(
 
 def _check(model: SVCCV) -> None:
     """What an approximate kernel does not go with is refused, with what to do instead."""
+    if model.approx is None:
+        return  # the columns of X are the features, where nothing speaks against it
     checks.check_choice("approx", model.approx, ("rff", "nystroem"), "or None")
     refused = {
         f"method={model.method!r}": model.method != "exact",
@@ -120,7 +126,7 @@ def _best(
     chosen = curves[g] = search.chosen(g)
     shown, several = beside([one.overview for one in curves], g), len(rows.classes) > 2
     words = [text for text in (shown.grown, search.grown_text()) if text]
-    shown = replace(shown, grown="; ".join(words))
+    shown = replace(shown, grown="; ".join(words), level_edge=search.level_edge())
     if scorer.call is not None:
         arguments = scorer, rows.shown, rows.score_arguments
         chance = chance_score(rows.classes, rows.truth, rows.test_weight, *arguments)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..crossval.requests import linear_scale
 from ..crossval.scoring import Scorer
 from ..exceptions import InputError, UnsupportedError
 from ..lowrank.open_source import open_source
@@ -19,9 +20,9 @@ from ..lowrank.rows.sources import ArrayRows, RowSource
 from ..problem import inputs
 from ..problem.checks import seed_from
 from ..problem.folds import Folds
-from ..problem.grid import Grid, feature_grid
+from ..problem.grid import Grid, default_grid, feature_grid
 from ..problem.intervals import effective_count
-from ..types import FloatArray, IntArray
+from ..types import Approx, FloatArray, IntArray
 from .settings import rows_of
 
 if TYPE_CHECKING:
@@ -125,9 +126,10 @@ class Rows:
         """How many rows lambda counts."""
         return float(self.sample_weight.sum())
 
-    @property
-    def default_grid(self) -> Grid:
-        """The grid of who gives none."""
+    def default_grid(self, approx: Approx | None) -> Grid:
+        """The grid of who gives none: without an approximation, that of the linear kernel."""
+        if approx is None:
+            return default_grid(self.total, linear_scale(self.source))
         return feature_grid(self.total)
 
     @cached_property

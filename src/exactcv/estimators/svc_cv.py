@@ -24,6 +24,7 @@ from ..algorithms import get_method
 from ..crossval.corrected import Corrected, correction_of
 from ..crossval.nested_result import NestedResult
 from ..crossval.overviews import QUICK, SORTING, of_tuned
+from ..crossval.requests import columns_of
 from ..crossval.run import Plan
 from ..crossval.scoring import (
     Scorer,
@@ -318,8 +319,8 @@ class SVCCV(KernelClassifier):
         scorer, plan = self._check_settings()
         for name in ("error_path_", "error_paths_"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        if self.approx is not None:
-            return self._fit_approximately(X, y, sample_weight, groups, params, keep)
+        if self.approx is not None or self._takes_columns(X, plan):
+            return self._fit_features(X, y, sample_weight, groups, params, keep)
         X, y = self._read_rows(X, y)
         n = X.shape[0]
         weight = inputs.read_sample_weight(sample_weight, n)
@@ -357,14 +358,21 @@ class SVCCV(KernelClassifier):
         )
         return values
 
-    def _fit_approximately(
+    def _takes_columns(self, X: Any, plan: Plan) -> bool:
+        """Do the columns of X take the place of the linear kernel's matrix?"""
+        scorer = read_scoring(self.scoring)
+        if wants_every_c(self.Cs) or scorer.pairs:
+            return False
+        return columns_of(X, self.kernel, plan, self.memory_limit) is not None
+
+    def _fit_features(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any], keep: Keep
     ) -> FloatArray | None:
         """Features instead of a kernel matrix; X may be a file or a Dask collection."""
         from .lowrank_fit import fit_approximately
 
         if params:
-            raise InputTypeError(f"with approx, fit() does not take {sorted(params)}")
+            raise InputTypeError(f"without a kernel matrix, fit() does not take {sorted(params)}")
         scorer = read_scoring(self.scoring)
         frame = hasattr(X, "iloc") and not hasattr(X, "dask")
         if frame or isinstance(X, (np.ndarray, list)) or sparse.issparse(X):

@@ -33,6 +33,7 @@ from .passes.distributed import DaskRows, DaskRunner, active_client
 from .passes.local import LocalRunner
 from .rows.sampling import smallest_keys
 from .rows.sources import ArrayRows
+from .small.leave_out import MOST
 from .solver import LARGEST, Room, Runner, Sample, Solved, Solver
 from .task import FeatureProblem, FeatureTask
 from .verdict import Farthest, Spread
@@ -246,13 +247,28 @@ def _room(task: FeatureTask, m: int) -> Room:
     """
     target = task.options.target(m)
     capacity = task.budget // (8 * 8 * m)
+    least = target if task.options.target_rows is not None else min(1000, target)
+    if task.options.target_rows is None and _all_in_play(task, m):
+        least = max(least, (task.problem.n + 1) // 2)  # twice as many are all
     return Room(
         target=target,
-        least=target if task.options.target_rows is not None else min(1000, target),
+        least=least,
         largest=min(LARGEST, max(target, task.budget // (4 * 2 * 8 * m * len(task.grid)))),
         most=max(target, min(100 * target, capacity)),
         capacity=capacity,
     )
+
+
+def _all_in_play(task: FeatureTask, m: int) -> bool:
+    """Are small problems to have all rows?
+
+    Where single rows are left out and their values are wanted, each must be solved: with all rows
+    at hand by a drive along the path, which takes a fraction of a search in m dimensions.
+    """
+    n, folds = task.problem.n, task.folds
+    if not (task.want_decision and folds.every_row_alone and n <= MOST):
+        return False
+    return 4 * 8 * n * n + 4 * 2 * 8 * n * m * len(task.grid) <= task.budget
 
 
 METHOD = LowRank()

@@ -10,7 +10,8 @@ real data that is enough (benchmarks/results/default_grid.md).
 With features in place of the kernel there are many rows, and what a lambda does to
 (1/n) sum L + lambda ||f||^2 hardly depends on how many, while the same C = 1 / (2 n lambda) would
 regularise ever less.  There the default grid is one of lambdas, 1e-2 to 1e-5, with three gammas:
-small, for every point is a pass over many rows, and it grows in the same way.
+small, for every point is a pass over many rows, and it grows in the same way.  Of very many rows a
+sample is searched first (``estimators/lowrank_pilot.py``), and the grid is smaller still.
 """
 
 from __future__ import annotations
@@ -26,11 +27,21 @@ from ..types import FloatArray, IntArray
 from .checks import LEAST, finite_numbers
 from .folds import Folds
 
-__all__ = ["MOST_GROWTH", "End", "Grid", "default_grid", "feature_grid", "make_grid"]
+__all__ = [
+    "DEFAULT_POINTS",
+    "MOST_GROWTH",
+    "End",
+    "Grid",
+    "default_grid",
+    "feature_grid",
+    "make_grid",
+]
 
 DECADES = (-3, 3)  # of the default grid
 PER_DECADE = 4
+DEFAULT_POINTS = (DECADES[1] - DECADES[0]) * PER_DECADE + 1
 FEATURE_LAMBDAS = np.geomspace(1e-2, 1e-5, 7)  # with features in place of the kernel
+AROUND_FOUND = 10.0 ** np.array([0.5, 0.0, -0.5, -1.0, -1.5])  # times the lambda of a sample
 MOST_GROWTH = 3  # decades of C, and gammas, that the default grid gains at each end
 MOST_POWER = 60  # of ten, in the scale of the kernel: beyond it float64 is at its end anyway
 PAPERS_GRID_SIZE = 50
@@ -110,20 +121,21 @@ def default_grid(n: float, scale: float = 1.0) -> Grid:
     """
     power = round(np.log10(scale)) if 0.0 < scale < np.inf else 0
     power = min(max(power, -MOST_POWER), MOST_POWER)
-    count = (DECADES[1] - DECADES[0]) * PER_DECADE + 1
-    Cs = _rounded(10.0 ** (np.linspace(*DECADES, count) - power))
+    Cs = _rounded(10.0 ** (np.linspace(*DECADES, DEFAULT_POINTS) - power))
     return Grid(Cs=Cs, lambdas=_inverse(Cs, n, "Cs"), scale_with_fold=False, grown=(0, 0))
 
 
-def feature_grid(n: float) -> Grid:
+def feature_grid(n: float, found: float | None = None) -> Grid:
     """Lambda from 1e-2 to 1e-5, for features in place of the kernel; it may grow.
+
+    Where a sample of the rows has ``found`` a lambda: some around it, more of them below.
 
     Examples
     --------
     >>> feature_grid(50).Cs[[0, -1]], float(feature_grid(50).next_decade("high").lambdas[-1])
     (array([   1., 1000.]), 1e-06)
     """
-    lambdas = _rounded(FEATURE_LAMBDAS)
+    lambdas = _rounded(FEATURE_LAMBDAS if found is None else found * AROUND_FOUND)
     Cs = _inverse(lambdas, n, "lambdas")
     return Grid(Cs=Cs, lambdas=lambdas, scale_with_fold=True, grown=(0, 0))
 

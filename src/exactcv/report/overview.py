@@ -186,6 +186,7 @@ class Overview:
     effective: float | None = None
     forgotten: int = 0
     grown: str = ""
+    level_edge: bool = False  # best at an edge of the default grid, by no more than chance
     settled: dict[str, int] = field(default_factory=dict)
     exact: bool = True
     convex: bool = True

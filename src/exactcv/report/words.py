@@ -237,7 +237,7 @@ def _not_convex(it: Overview) -> str:
 
 def _edge_C(it: Overview) -> str:
     C, least, most = it.Cs[it.best[1]], it.Cs.min(), it.Cs.max()
-    if least == most or least < C < most or _perfect(it):
+    if least == most or least < C < most or _perfect(it) or it.level_edge:
         return ""
     if least == C and _no_better_than_majority(it):
         return ""  # the reason is another: there only the intercept is left
@@ -252,6 +252,8 @@ def _edge_C(it: Overview) -> str:
 
 def _edge_gamma(it: Overview) -> str:
     gammas = it.gammas
+    if it.level_edge:
+        return ""
     if len(gammas) < 2 or np.isnan(gammas).any() or gammas.min() == gammas.max() or _perfect(it):
         return ""
     gamma = gammas[it.best[0]]

@@ -8,7 +8,13 @@ import numpy as np
 
 from ..estimators.lowrank_curve import ApproxCurve
 from ..exceptions import InputError
-from ..lowrank.features import RANDOM_FEATURE_KERNELS, FeatureMap, Nystroem, RandomFourier
+from ..lowrank.features import (
+    RANDOM_FEATURE_KERNELS,
+    FeatureMap,
+    Nystroem,
+    OwnColumns,
+    RandomFourier,
+)
 from ..problem.inputs import check_kernel
 from ..problem.kernels import KERNELS, Kernel
 from ..types import KernelFunction
@@ -34,6 +40,8 @@ def feature_map_tree(fmap: FeatureMap) -> dict[str, Any]:
     """Landmarks or frequencies, and the kernel they stand for."""
     if isinstance(fmap, RandomFourier):
         return {"kind": "rff"} | fields_tree(fmap)
+    if isinstance(fmap, OwnColumns):
+        return {"kind": "columns"}
     if not isinstance(fmap, Nystroem):
         raise InputError(f"features of type {type(fmap).__name__} cannot be saved")
     kernel = {name: getattr(fmap.kernel, name) for name in KERNEL}
@@ -48,6 +56,8 @@ def feature_map_tree(fmap: FeatureMap) -> dict[str, Any]:
 def feature_map_in(tree: dict[str, Any], n_features: int) -> FeatureMap:
     """The map, for rows of ``n_features`` numbers; parts that do not fit together are refused."""
     kind = tree["kind"]
+    if kind == "columns":
+        return OwnColumns(n_features)
     need(kind in ("rff", "nystroem"), f"features of the kind {kind!r} are not known")
     return (_random_fourier if kind == "rff" else _nystroem)(tree, n_features)
 
@@ -78,6 +88,8 @@ def check_kind(fmap: FeatureMap, kernel: str | KernelFunction, gamma: float | No
     """Does the map belong to this kernel?"""
     if isinstance(fmap, Nystroem):
         need(fmap.kernel.name == kernel, "the landmarks belong to another kernel")
+    elif isinstance(fmap, OwnColumns):
+        need(kernel == "linear", "the columns belong to another kernel")
     else:
         need(kernel in RANDOM_FEATURE_KERNELS, "the frequencies belong to another kernel")
     need(fmap.gamma == gamma, "the features belong to another gamma")

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from ..estimators.sv_layout import pair_decisions
 from ..exceptions import MissingExtraError, UnsupportedError
-from ..lowrank.features import Nystroem
+from ..lowrank.features import Nystroem, OwnColumns
 from ..tolerances import TIE
 from ..types import FloatArray
 
@@ -134,19 +134,21 @@ def _parts(model: SVCCV) -> tuple[FloatArray, FloatArray, FloatArray]:
     """
     if model.kernel not in KERNELS:
         raise UnsupportedError(f"the kernel {model.kernel!r} cannot be written as an ONNX graph")
-    if model.approx is None:
+    if hasattr(model, "support_"):
         n_support, n_pairs = len(model.support_), len(model.intercept_)
         shape = (model.dual_coef_, model.n_support_)
         coef = pair_decisions(np.eye(n_support), *shape, np.zeros(n_pairs))
         intercept = pair_decisions(np.zeros((1, n_support)), *shape, model.intercept_)
         return _dense(model.support_vectors_), coef, intercept
     fmap = model.feature_map_
-    if not isinstance(fmap, Nystroem):
-        raise UnsupportedError("random Fourier features are not converted; use approx='nystroem'")
     # With several classes the model has the signs of "ovo".
     sign = 1.0 if len(model.classes_) == 2 else -1.0
-    coef = sign * fmap.root @ np.atleast_2d(model.weights_).T
-    return _dense(fmap.landmarks), coef, sign * model.intercept_[None]
+    weights = sign * np.atleast_2d(model.weights_).T
+    if isinstance(fmap, OwnColumns):
+        return np.eye(fmap.n_features), weights, sign * model.intercept_[None]
+    if not isinstance(fmap, Nystroem):
+        raise UnsupportedError("random Fourier features are not converted; use approx='nystroem'")
+    return _dense(fmap.landmarks), fmap.root @ weights, sign * model.intercept_[None]
 
 
 def _dense(rows: Any) -> FloatArray:

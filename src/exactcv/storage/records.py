@@ -120,6 +120,8 @@ def overview_tree(it: Overview) -> dict[str, Any]:
     """Without the timings, so that the same model gives the same file."""
     tree = fields_tree(it) | {"classes": labels_tree(it.classes), "timings": {}}
     numbers, parameter = tree.pop("numbers"), tree.pop("parameter")
+    if not it.level_edge:
+        del tree["level_edge"]
     if numbers is not None:
         tree["numbers"] = fields_tree(numbers)
     if parameter is not None:

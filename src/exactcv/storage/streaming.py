@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..exceptions import InputError
 from ..lowrank.rows.spilled import SpilledRows
+from ..runtime.memory import parse_bytes
 from ..types import FloatArray
 from .notation import PLAIN
 from .preparation import Preparation
@@ -27,18 +28,28 @@ from .tallies import ColumnTally
 
 __all__ = ["PEEK_ROWS", "Roles", "Streamed", "piece_rows", "stream"]
 
-# Rows that are read to see what columns there are, and cells that are in memory at a time: of a
-# CSV file some 60 bytes each.
+# Rows that are read to see what columns there are, and cells that are in memory at a time, at most:
+# of a CSV file some 150 bytes each, which may take a quarter of the memory.
 PEEK_ROWS, PIECE_CELLS = 256, 1 << 20
+CELL_BYTES, SHARE = 150, 4
 # More labels than this are no classes that features could separate.
 MOST_LABELS = 1000
 
 Pieces = Callable[[], Iterator[Table]]
 
 
-def piece_rows(n_columns: int) -> int:
-    """How many rows of a table are in memory at a time."""
-    return min(1 << 16, max(PEEK_ROWS, PIECE_CELLS // n_columns))
+def piece_rows(n_columns: int, memory_limit: str | None = None) -> int:
+    """How many rows of a table are in memory at a time.
+
+    Examples
+    --------
+    >>> piece_rows(20), piece_rows(20, "40MB")
+    (52428, 3333)
+    """
+    cells = PIECE_CELLS
+    if memory_limit is not None:
+        cells = min(cells, parse_bytes(memory_limit) // (SHARE * CELL_BYTES))
+    return min(1 << 16, max(PEEK_ROWS, cells // n_columns))
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from .feature_shares import Shares
 from .ordinary import engine_states, expanded
 from .reduced import Reduced, StateArray
 
-__all__ = ["LeaveOut", "Outcome"]
+__all__ = ["MOST", "LeaveOut", "Outcome"]
 
 # Rows left out at a time.
 BLOCK = 256
@@ -138,6 +138,9 @@ class LeaveOut:
             sizes = np.full((2, 2), solved.C * largest)
             most = float(walks(solved, sizes, accuracy(solved, spread))[1].max())
         self._want_decision, self._walked = want_decision, most
+        # Values have no proofs: if all rows are here, and not too many, all are solved here.
+        here = len(solved.rows) <= MOST and bool(np.isinf(solved.width).all())
+        self._all_here = want_decision and here
         self._drift = 1.01 * (solved.C * largest * spread.most + most) + 1e-6
 
     def _tiers(self, drift: float) -> list[float]:
@@ -149,10 +152,14 @@ class LeaveOut:
         while k < min(within, MOST):
             tiers.append(float(distance[k]))
             k *= MORE
+        if self._all_here:
+            return [*tiers, np.inf]
         return [*tiers, drift] if within <= MOST else [*tiers, float(distance[MOST])]
 
     def _far(self, box: FloatArray) -> NDArray[np.bool_]:
         """Rows with these boxes that may move others further than the small problem reaches."""
+        if self._all_here:
+            return np.zeros(len(box), dtype=bool)
         distance = np.sort(self.solved.distance)
         free = int(np.count_nonzero(self.solved.free))
         k = MORE * (free + max(FIRST, free))

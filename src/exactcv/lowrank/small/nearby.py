@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from ...types import FloatArray
 from .press import Leaving, breadth
 from .reduced import Reduced
-from .sites import sites_of
-from .solve import solve
+from .solve import Prepared
 
 __all__ = ["Nearby"]
 
 # Smoothing at first, of how near the m nearest rows are: the full-data solution is not far.
-NEARBY = 0.25
+NEARBY = 0.025
 
 
 class Nearby:
@@ -30,7 +29,7 @@ class Nearby:
         self, problem: Reduced, theta: FloatArray, u: FloatArray, cancel: NDArray[np.int32]
     ):
         self.problem, self.theta, self.cancel = problem, theta, cancel
-        self.sites = sites_of(problem.Z, problem.loss)
+        self.prepared = Prepared(problem)
         self.tau = NEARBY * breadth(problem.loss.distance(u), problem.Z.shape[1])
 
     def without(self, leaving: Leaving, k: int) -> FloatArray:
@@ -44,4 +43,4 @@ class Nearby:
         else:
             coef = float(leaving.coef[k])
             problem = replace(problem, a=problem.a - coef * leaving.Z[k], beta=problem.beta - coef)
-        return solve(problem, self.theta, self.cancel, self.tau, self.sites).theta
+        return self.prepared.solve(problem, self.theta, self.cancel, self.tau).theta

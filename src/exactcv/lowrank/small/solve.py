@@ -27,7 +27,7 @@ from .reduced import Reduced, Reply, best_intercept, strictly_inside
 from .sites import Sites, sites_of
 from .smoothing import LEAST_TAU, sharpen, smoothed
 
-__all__ = ["solve"]
+__all__ = ["Prepared", "solve"]
 
 # Margins that a guess may have at its free rows; exchange steps from it, and from where smoothing
 # ends, for each dimension.
@@ -59,45 +59,53 @@ def solve(
 
     ``sites`` are those of the rows, if they are known.
     """
-    sites = sites_of(problem.Z, problem.loss) if sites is None else sites
-    unit = _unit(problem.Z)
-    scale = np.append(np.full(problem.Z.shape[1], unit), 1.0)
-    reply = _of_sites(_in_units(problem, unit), theta * scale, cancel, tau, sites)
-    return replace(reply, theta=reply.theta / scale, coef=reply.coef / unit**2)
+    return Prepared(problem, sites).solve(problem, theta, cancel, tau)
 
 
-def _of_sites(
-    problem: Reduced,
-    theta: FloatArray,
-    cancel: NDArray[np.int32],
-    tau: float | None,
-    sites: Sites,
-) -> Reply:
-    """Equal rows as one."""
-    if not sites.any:
-        return _canonical(problem, _distinct(problem, theta, cancel, tau))
-    first = sites.first
-    box = sites.total(problem.box)
-    few = replace(problem, Z=problem.Z[first], loss=problem.loss.at(first), box=box)
-    return spread(problem, sites, _distinct(few, theta, cancel, tau))
+class Prepared:
+    """Rows in units, and which of them are equal: for many problems that have the same rows.
+
+    The problems may differ in boxes and in the linear term.
+    """
+
+    def __init__(self, problem: Reduced, sites: Sites | None = None):
+        self.sites = sites_of(problem.Z, problem.loss) if sites is None else sites
+        self.unit = _unit(problem.Z)
+        self.Z, self.few, self.loss = problem.Z / self.unit, None, problem.loss
+        if self.sites.any:
+            self.few, self.loss = self.Z[self.sites.first], problem.loss.at(self.sites.first)
+
+    def solve(
+        self, problem: Reduced, theta: FloatArray, cancel: NDArray[np.int32], tau: float | None
+    ) -> Reply:
+        """The solution of a problem with these rows, from a guess."""
+        scale = np.append(np.full(self.Z.shape[1], self.unit), 1.0)
+        reply = self._in_units(problem, theta * scale, cancel, tau)
+        return replace(reply, theta=reply.theta / scale, coef=reply.coef / self.unit**2)
+
+    def _in_units(
+        self, problem: Reduced, theta: FloatArray, cancel: NDArray[np.int32], tau: float | None
+    ) -> Reply:
+        """The problem with rows of length 1 at most, about: in w unit and c unit^2."""
+        unit, square = self.unit, self.unit**2
+        problem = replace(
+            problem,
+            Z=self.Z,
+            box=problem.box * square,
+            a=problem.a * unit,
+            beta=problem.beta * square,
+        )
+        if self.few is None:
+            return _canonical(problem, _distinct(problem, theta, cancel, tau))
+        box = self.sites.total(problem.box)
+        few = replace(problem, Z=self.few, loss=self.loss, box=box)
+        return spread(problem, self.sites, _distinct(few, theta, cancel, tau))
 
 
 def _unit(Z: FloatArray) -> float:
     """A power of two about as large as the longest row: rows in units of it lose no digit."""
     longest = float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max(initial=0.0)))
     return float(2.0 ** np.round(np.log2(longest))) if 0.0 < longest < np.inf else 1.0
-
-
-def _in_units(problem: Reduced, unit: float) -> Reduced:
-    """The same problem with rows of length 1 at most, about: in w unit and c unit^2."""
-    square = unit * unit
-    return replace(
-        problem,
-        Z=problem.Z / unit,
-        box=problem.box * square,
-        a=problem.a * unit,
-        beta=problem.beta * square,
-    )
 
 
 def spread(problem: Reduced, sites: Sites, reply: Reply) -> Reply:
