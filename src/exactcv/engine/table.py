@@ -12,14 +12,14 @@ from .. import tolerances
 from .._core._base import Base
 from .._core._drive import Outcome
 from .._core._gather import gather
-from .._core._leave_out import FACTS, LeaveOut
+from .._core._leave_out import FACTS, Driven, LeaveOut
 from ..problem.problem import Problem
 from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
 from .full_solution import FullSolution, independent
 from .inverse import Bordered, scale_of
 
-__all__ = ["Found", "Inverse", "Table"]
+__all__ = ["Driven", "Found", "Inverse", "Table"]
 
 # Added to a matrix that rounding keeps from being positive definite, relative to its diagonal.
 RIDGE = 1e-14
@@ -241,14 +241,19 @@ class Table:
 
     def facts(self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32]) -> Found:
         """Leave out each row of ``who``, taking that much from its coefficient."""
-        return self._leave_out(who, taken, NOTHING, NOTHING, False, cancel)
+        return self._leave_out(who, taken, NOTHING, NOTHING, Driven.NOBODY, cancel)
 
     def solutions(
-        self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32], drive: bool = False
+        self,
+        who: IntArray,
+        taken: FloatArray,
+        cancel: NDArray[np.int32],
+        drive: Driven = Driven.NOBODY,
     ) -> tuple[FloatArray, Found]:
-        """The same, with the coefficients; also event by event (slowly) where ``drive`` is set."""
+        """The same, with the coefficients; those that ``drive`` says also event by event."""
         coef = self._start(who)
-        found = self._leave_out(who, taken, coef, NOTHING, drive and not self.given, cancel)
+        drive = Driven.NOBODY if self.given else drive
+        found = self._leave_out(who, taken, coef, NOTHING, drive, cancel)
         coef[np.arange(len(who)), who] = self.coef[who] - taken
         return coef, found
 
@@ -257,7 +262,7 @@ class Table:
     ) -> tuple[FloatArray, FloatArray, Found]:
         """The same with u = K c + b of the rows in play."""
         coef, u = self._start(who), np.zeros((len(who), self.base.problem.n))
-        found = self._leave_out(who, taken, coef, u, False, cancel)
+        found = self._leave_out(who, taken, coef, u, Driven.NOBODY, cancel)
         u += self.base.u - self.u  # from where the loop thinks it starts to where it does
         coef[np.arange(len(who)), who] = self.coef[who] - taken
         return coef, u, found
@@ -277,7 +282,7 @@ class Table:
         taken: FloatArray,
         coef: FloatArray,
         u: FloatArray,
-        drive: bool,
+        drive: Driven,
         cancel: NDArray[np.int32],
     ) -> Found:
         outcome, facts = np.empty(len(who), dtype=np.int8), np.empty((len(who), len(FACTS)))
