@@ -39,6 +39,16 @@ def gather_rbf(const double[:, ::1] D, const Py_ssize_t[::1] rows, const Py_ssiz
     return out
 
 
+def copy_columns(const double[:, ::1] values, const Py_ssize_t[::1] source,
+                 const Py_ssize_t[::1] to, const double[::1] share, double[:, ::1] out):
+    """out[:, to] = values[:, source] * share; in place if no column is both source and target."""
+    cdef Py_ssize_t i, j
+    with nogil:
+        for i in range(values.shape[0]):
+            for j in range(to.shape[0]):
+                out[i, to[j]] = values[i, source[j]] * share[j]
+
+
 def mirror(const double[:, :] upper, double[:, :] out):
     """The symmetric matrix whose upper triangle is given; may be done in place.
 

@@ -219,11 +219,11 @@ cdef class LeaveOut:
         how much of its coefficient goes; ``column[column_of[r]]`` is its column of T if it is not
         in M.  ``facts[r]`` is told of solutions found in rounds, as `FACTS` lists; else NaN.
         ``out`` is empty, or holds full-data coefficients on entry and those without the row on
-        exit, row who[r] itself aside.  ``values`` is empty, or gets the u of rows in play where
-        rounds have found a solution.  ``drive`` says which of the rows that rounds do not settle
-        are driven out (nobody with an offset, nor without ``out``).  Where several on end come to
-        nothing, or take very many events each, the rest that give up coefficients of the same sign
-        do not try.  The loop ends early when another thread sets ``cancel``.
+        exit, row who[r] itself aside.  ``values`` is empty, or the u of rows in play are added to
+        it where rounds have found a solution.  ``drive`` says which of the rows that rounds do not
+        settle are driven out (nobody with an offset, nor without ``out``).  Where several on end
+        come to nothing, or take very many events each, the rest that give up coefficients of the
+        same sign do not try.  The loop ends early when another thread sets ``cancel``.
         """
         cdef Py_ssize_t r, i
         cdef int attempt, way
@@ -426,7 +426,7 @@ cdef class LeaveOut:
                 patience -= 1
             else:
                 return STALLED
-            if count > MOST_VIOLATORS:
+            if count > (FEW_UNKNOWN if self.hasty else MOST_VIOLATORS):
                 return STALLED
             outcome = self._move(count)
             if outcome != DONE:
@@ -625,12 +625,12 @@ cdef class LeaveOut:
             out[self.base.rows[self.changed[s]]] = self._coefficient(self.changed[s])
 
     cdef void _write_values(self, double* values) noexcept nogil:
-        """The u of rows in play."""
+        """Add the u of rows in play to what is there."""
         cdef Py_ssize_t i, s
-        for i in range(self.a):
-            values[self.base.rows[i]] = self.base.u[i]
-            if i >= self.base.k:
-                values[self.base.rows[i]] += self.moved[i]
+        for i in range(self.base.k):
+            values[self.base.rows[i]] += self.base.u[i]
+        for i in range(self.base.k, self.a):
+            values[self.base.rows[i]] += self.base.u[i] + self.moved[i]
         for s in range(self.n_changed):
             i = self.changed[s]
             if i < self.base.k:

@@ -36,6 +36,7 @@ cdef extern from "vector.h" nogil:
         double *high)
     void exactcv_mark(
         const double *x, const double *base, Py_ssize_t start, Py_ssize_t stop, double *mark)
+    double exactcv_size(const double *x, const double *scale, Py_ssize_t n)
     void exactcv_add(
         const double *base, const double *x, double a, Py_ssize_t n, double *out)
 
@@ -197,6 +198,14 @@ cdef inline double middle(double low, double high) noexcept nogil:
     if low == -INFINITY:
         return 0.0 if high == INFINITY else high
     return low if high == INFINITY else 0.5 * (low + high)
+
+
+def sizes(const double[:, ::1] coef, const double[::1] scale, double[::1] out):
+    """out[k] = sum_i |coef[k, i]| scale[i]; the twin is ``np.abs(coef) @ scale``."""
+    cdef Py_ssize_t k, n = coef.shape[1]
+    with nogil:
+        for k in range(coef.shape[0]):
+            out[k] = exactcv_size(&coef[k, 0], &scale[0], n)
 
 
 def touched_columns(

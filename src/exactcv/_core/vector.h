@@ -203,6 +203,22 @@ static ptrdiff_t exactcv_outside(const double *value, const double *moved, const
     return count;
 }
 
+/* The sum of |x| * scale. */
+EXACTCV_CLONES
+static double exactcv_size(const double *x, const double *scale, ptrdiff_t n)
+{
+    double sum[EXACTCV_LANES] = {0}, total = 0.0;
+    ptrdiff_t i, k;
+    for (i = 0; i + EXACTCV_LANES <= n; i += EXACTCV_LANES)
+        for (k = 0; k < EXACTCV_LANES; k++)
+            sum[k] += fabs(x[i + k]) * scale[i + k];
+    for (; i < n; i++)
+        sum[0] += fabs(x[i]) * scale[i];
+    for (k = 0; k < EXACTCV_LANES; k++)
+        total += sum[k];
+    return total;
+}
+
 /* out = out + base + a * x */
 EXACTCV_CLONES
 static void exactcv_add(const double *base, const double *x, double a, ptrdiff_t n, double *out)

@@ -29,7 +29,7 @@ from .table import Driven, Inverse, Table
 
 __all__ = ["FoldSolver", "Leaves", "Place", "at_a_time", "blocks"]
 
-# Folds are handed to the compiled loop at least so many at a time, and as many as have so many values.
+# So many folds are handed to the compiled loop at a time, or as many as have so many values.
 BLOCK, VALUES = 256, 1 << 18
 # With so few rows at a knot, K c takes less than the check of what is claimed of it.
 FEW_TO_CLAIM = 2 * PROBES

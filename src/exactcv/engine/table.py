@@ -261,9 +261,9 @@ class Table:
         self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32]
     ) -> tuple[FloatArray, FloatArray, Found]:
         """The same with u = K c + b of the rows in play."""
-        coef, u = self._start(who), np.zeros((len(who), self.base.problem.n))
+        coef, u = self._start(who), np.empty((len(who), self.base.problem.n))
+        u[:] = self.base.u - self.u  # from where the loop thinks it starts to where it does
         found = self._leave_out(who, taken, coef, u, Driven.NOBODY, cancel)
-        u += self.base.u - self.u  # from where the loop thinks it starts to where it does
         coef[np.arange(len(who)), who] = self.coef[who] - taken
         return coef, u, found
 

@@ -38,7 +38,7 @@ __all__ = ["FALLBACK", "HOW", "PROVED", "SOLVED", "UNCHANGED", "Ledger", "Seen"]
 HOW = ("missing", "unchanged", "bound", "solved", "fallback")
 UNCHANGED, PROVED, SOLVED, FALLBACK = 1, 2, 3, 4
 
-# Leave-one-out folds are judged at least so many at a time, and as many as have so many values.
+# So many leave-one-out folds are judged at a time, or as many as have so many values.
 CACHED_FOLDS, CACHED_VALUES = 64, 1 << 16
 # A fold is about as good as the full data if its figures are at most so many times theirs.
 ABOUT = 10.0
@@ -456,8 +456,9 @@ class Ledger:
 
         The judge knows the rounding of what it is shown: that of K c by itself.
         """
-        full = float(np.abs(self.coef[l]) @ self._length)
-        return np.asarray(DROWNED * (np.abs(coef) @ self._length) < full)
+        size, full = np.empty(len(coef)), float(np.abs(self.coef[l]) @ self._length)
+        _residuals.sizes(coef, self._length, size)
+        return np.asarray(DROWNED * size < full)
 
     def _off(self, l: int, coef: FloatArray, h: FloatArray) -> FloatArray:
         """What claims about solutions near the full data's may be off by."""
