@@ -60,7 +60,7 @@ cdef enum:
 cpdef enum Driven:
     """Which rows that rounds do not settle are driven out."""
     NOBODY = 0
-    SHORT = 1  # with few in M those that do not take many events, and before they go part of the way
+    SHORT = 1  # with few in M those that do not take many events, before they go part of the way
     ALL = 2
 
 # A row depends on M if the pivot with which it enters is smaller, relative to K's diagonal.
@@ -249,8 +249,8 @@ cdef class LeaveOut:
                     way = taken[r] > 0
                     if outcome[r] != WAITING:
                         continue
-                    if in_vain[way] >= GIVE_UP and not self.hasty or not drive and tried[way] >= GIVE_UP and (
-                            spent[way] > FAR * tried[way]):
+                    if not self.hasty and in_vain[way] >= GIVE_UP or drive == NOBODY and (
+                            tried[way] >= GIVE_UP and spent[way] > FAR * tried[way]):
                         outcome[r] = STALLED
                         continue
                     before = self.events
@@ -275,8 +275,10 @@ cdef class LeaveOut:
                     outcome[r] = self._drive_out(
                         position[r], taken[r],
                         &column[column_of[r], 0] if column_of[r] >= 0 else NULL, &out[r, 0])
-                    too_long[way] = (
-                        too_long[way] + 1 if outcome[r] != DONE or self.events - before > FAR else 0)
+                    if outcome[r] != DONE or self.events - before > FAR:
+                        too_long[way] += 1
+                    else:
+                        too_long[way] = 0
 
     cdef signed char _one(self, Py_ssize_t j, double taken, const double* column, double* out,
                           double* values, double* facts) noexcept nogil:

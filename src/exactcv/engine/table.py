@@ -68,7 +68,7 @@ class Columns:
 
     @property
     def tail(self) -> FloatArray:
-        return self._solved[1]
+        return self._eliminated[1] if self.complete else self._solved[1]
 
     def solved_for(self, rows: IntArray, places: IntArray) -> tuple[FloatArray, FloatArray]:
         """What each row on a segment takes from the members, and its tail.
@@ -85,7 +85,10 @@ class Columns:
         k = len(self.members)
         columns = np.empty((k, k + len(self.others)))
         columns[:, :k] = self.P
-        columns[:, k:] = self._solved[0].T
+        if self.complete:
+            np.negative(self._eliminated[0][:, :k].T, out=columns[:, k:])
+        else:
+            columns[:, k:] = self._solved[0].T
         return columns
 
     @cached_property
