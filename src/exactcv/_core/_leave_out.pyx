@@ -31,8 +31,8 @@ from exactcv._core._drive cimport DONE, Drive
 
 cdef extern from "vector.h" nogil:
     Py_ssize_t exactcv_outside(
-        const double *value, const double *moved, const double *low, const double *high,
-        Py_ssize_t n, Py_ssize_t *found)
+        const double *value, const double *moved, double step, const double *low,
+        const double *high, double tol, Py_ssize_t n, Py_ssize_t *found)
 
 cdef enum:
     MOST_CHANGED = 256
@@ -507,8 +507,8 @@ cdef class LeaveOut:
         """List the rows that violate their place, with the place each wants."""
         cdef Py_ssize_t i, r, count
         cdef double x
-        count = exactcv_outside(&self.value[0], &self.moved[0], &self.low[0], &self.high[0], self.a,
-                                &self.violators[0])
+        count = exactcv_outside(&self.value[0], &self.moved[0], 1.0, &self.low[0], &self.high[0],
+                                0.0, self.a, &self.violators[0])
         for r in range(count):
             i = self.violators[r]
             # A coefficient above its box wants u to fall, a u above its limit to rise.

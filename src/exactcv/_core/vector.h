@@ -174,11 +174,12 @@ static void exactcv_mark(const double *x, const double *base, ptrdiff_t start, p
     }
 }
 
-/* Lists the rows where value + moved is above high or below low; returns how many they are.  Few are,
- * so that stretches without any are passed over by the largest excess alone. */
+/* Lists the rows where value + step * moved is above high or below low by more than tol; returns how
+ * many they are.  Few are, so that stretches without any are passed over by the largest excess. */
 EXACTCV_CLONES
-static ptrdiff_t exactcv_outside(const double *value, const double *moved, const double *low,
-                                 const double *high, ptrdiff_t n, ptrdiff_t *found)
+static ptrdiff_t exactcv_outside(const double *value, const double *moved, double step,
+                                 const double *low, const double *high, double tol, ptrdiff_t n,
+                                 ptrdiff_t *found)
 {
     ptrdiff_t count = 0;
     for (ptrdiff_t from = 0; from < n; from += 8 * EXACTCV_LANES) {
@@ -187,17 +188,17 @@ static ptrdiff_t exactcv_outside(const double *value, const double *moved, const
         ptrdiff_t i = from, k;
         for (; i + EXACTCV_LANES <= stop; i += EXACTCV_LANES)
             for (k = 0; k < EXACTCV_LANES; k++) {
-                const double x = value[i + k] + moved[i + k];
-                const double over = x - high[i + k], under = low[i + k] - x;
+                const double x = value[i + k] + step * moved[i + k];
+                const double over = x - (high[i + k] + tol), under = (low[i + k] - tol) - x;
                 const double here = EXACTCV_MAX(over, under);
                 excess[k] = EXACTCV_MAX(here, excess[k]);
             }
         for (k = 0; k < EXACTCV_LANES; k++)
             most = EXACTCV_MAX(excess[k], most);
         for (i = most > 0.0 ? from : i; i < stop; i++) {
-            const double x = value[i] + moved[i];
+            const double x = value[i] + step * moved[i];
             found[count] = i;
-            count += (x > high[i]) | (x < low[i]);
+            count += (x > high[i] + tol) | (x < low[i] - tol);
         }
     }
     return count;
