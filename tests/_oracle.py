@@ -15,7 +15,7 @@ from exactcv.engine.bounds import Reach, Span, reach
 from exactcv.engine.full_solution import FullSolution
 from exactcv.engine.leave_one_out import LeaveOneOut, groups, in_play
 from exactcv.engine.path import Tracker, full_path
-from exactcv.engine.table import Inverse, Table
+from exactcv.engine.table import Driven, Inverse, Table
 from exactcv.judge.certificate import implied_accuracy
 from exactcv.judge.ledger import Ledger
 from exactcv.problem.folds import Folds, leave_one_out_folds
@@ -112,7 +112,7 @@ class Start:
         for who, table in self.tables():
             base = table.base
             cancel = np.zeros(1, dtype=np.int32)
-            coef, found = table.solutions(who, base.coef[who], cancel, drive=True)
+            coef, found = table.solutions(who, base.coef[who], cancel, Driven.ALL)
             for j, row, bad in zip(who, coef, found.failed, strict=True):
                 yield int(j), base, None if bad else row
 

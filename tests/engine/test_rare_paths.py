@@ -133,7 +133,7 @@ def test_leaving_rows_out_is_stopped() -> None:
     start = Start.of(make_task(mixture(40, 3), 1.0))
     who, table = next(iter(start.tables()))
     with pytest.raises(Cancelled):
-        table.solutions(who, table.base.coef[who], STOP, drive=True)
+        table.solutions(who, table.base.coef[who], STOP, table_module.Driven.ALL)
     coef, found = table.solutions(who, table.base.coef[who], GO)
     assert not found.failed.any()
     assert (coef[np.arange(len(who)), who] == 0.0).all()

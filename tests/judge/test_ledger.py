@@ -81,6 +81,16 @@ def test_leave_one_out_shortcut_equals_plain_product(
     assert (ledger.how[1, folds] == SOLVED).all() and not ledger.how[0].any()
 
 
+@pytest.mark.parametrize("n", [1, 8, 30])
+def test_sizes_equal_twin(n: int) -> None:
+    from exactcv._core import _residuals
+
+    rng = np.random.default_rng(n)
+    coef, scale, out = rng.normal(size=(5, n)), rng.uniform(size=n), np.empty(5)
+    _residuals.sizes(coef, scale, out)
+    np.testing.assert_allclose(out, np.abs(coef) @ scale, rtol=1e-13)
+
+
 def test_touched_columns_equals_twin() -> None:
     from exactcv._core import _residuals
 

@@ -19,6 +19,11 @@ import numpy as np
 
 from exactcv._core._base cimport Base
 
+cdef extern from "vector.h" nogil:
+    Py_ssize_t exactcv_outside(
+        const double *value, const double *moved, double step, const double *low,
+        const double *high, double tol, Py_ssize_t n, Py_ssize_t *found)
+
 cdef enum:
     MOST_PIVOTS = 96
 
@@ -102,18 +107,14 @@ cdef class Drive:
     cdef double _first_event(self, double sign, double left, Py_ssize_t j, Py_ssize_t* who,
                              int* side) noexcept nogil:
         """How far c_j can go before a row reaches a knot (side +-1) or a member a level (0)."""
-        cdef Py_ssize_t i, r
-        cdef Py_ssize_t count = 0
+        cdef Py_ssize_t i, r, count
         cdef double x, t
         cdef double reach = sign * left
-        cdef double tol = self.base.tol
         cdef double best = left
         who[0] = -1
         side[0] = 0
-        for i in range(self.a):
-            x = self.u[i] + reach * self.direction[i]
-            self.crossing[count] = i
-            count += (x > self.high[i] + tol) | (x < self.low[i] - tol)
+        count = exactcv_outside(&self.u[0], &self.direction[0], reach, &self.low[0], &self.high[0],
+                                self.base.tol, self.a, &self.crossing[0])
         for r in range(count):
             i = self.crossing[r]
             x = sign * self.direction[i]

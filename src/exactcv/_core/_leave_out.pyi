@@ -1,3 +1,4 @@
+from enum import IntFlag
 from typing import final
 
 import numpy as np
@@ -7,6 +8,11 @@ from ..types import FloatArray, IntArray
 from ._base import Base
 
 FACTS: tuple[str, ...]
+
+class Driven(IntFlag):
+    NOBODY = 0
+    SHORT = 1
+    ALL = 2
 
 @final
 class LeaveOut:
@@ -24,6 +30,6 @@ class LeaveOut:
         outcome: NDArray[np.int8],
         out: FloatArray,
         values: FloatArray,
-        drive: bool,
+        drive: Driven,
         cancel: NDArray[np.intc],
     ) -> None: ...

@@ -29,6 +29,11 @@ import numpy as np
 from exactcv._core._base cimport Base
 from exactcv._core._drive cimport DONE, Drive
 
+cdef extern from "vector.h" nogil:
+    Py_ssize_t exactcv_outside(
+        const double *value, const double *moved, double step, const double *low,
+        const double *high, double tol, Py_ssize_t n, Py_ssize_t *found)
+
 cdef enum:
     MOST_CHANGED = 256
     N_FACTS = 5
@@ -44,11 +49,19 @@ cdef enum:
     # the others do not try: another start is better.
     GIVE_UP = 6
     FAR = 48
+    # Systems so small take less time than a call of LAPACK.
+    FEW_UNKNOWN = 8
     # So many rows may leave their place at once on a part of the way.
     LEAVING = 1
     # Outcomes besides those of a drive
     STALLED = 9
     WAITING = 10
+
+cpdef enum Driven:
+    """Which rows that rounds do not settle are driven out."""
+    NOBODY = 0
+    SHORT = 1  # with few in M those that do not take many events, before they go part of the way
+    ALL = 2
 
 # A row depends on M if the pivot with which it enters is smaller, relative to K's diagonal.
 cdef double SMALL_PIVOT = 1e-9
@@ -74,6 +87,33 @@ cdef inline void _insert(double* first, double way, double rate) noexcept nogil:
         first[r] = first[r - 1]
         r -= 1
     first[r] = t
+
+
+cdef inline void _eliminate(double* A, double* b, Py_ssize_t n) noexcept nogil:
+    """b := A^-1 b as LAPACK does it, with A by columns; the pivots stay on A's diagonal."""
+    cdef Py_ssize_t k, i, j, largest
+    cdef double factor
+    for k in range(n):
+        largest = k
+        for i in range(k + 1, n):
+            if fabs(A[k * n + i]) > fabs(A[k * n + largest]):
+                largest = i
+        if A[k * n + largest] == 0.0:
+            A[k * n + k] = 0.0
+            return
+        if largest != k:
+            b[k], b[largest] = b[largest], b[k]
+            for j in range(k, n):
+                A[j * n + k], A[j * n + largest] = A[j * n + largest], A[j * n + k]
+        for i in range(k + 1, n):
+            factor = A[k * n + i] / A[k * n + k]
+            b[i] -= factor * b[k]
+            for j in range(k + 1, n):
+                A[j * n + i] -= factor * A[j * n + k]
+    for k in range(n - 1, -1, -1):
+        b[k] /= A[k * n + k]
+        for i in range(k):
+            b[i] -= b[k] * A[k * n + i]
 
 
 @cython.final
@@ -131,6 +171,7 @@ cdef class LeaveOut:
     cdef double given
     cdef double unit
     cdef bint waits
+    cdef bint hasty
     cdef readonly Py_ssize_t events
 
     def __init__(self, Base base, double near, const double[::1] offset, double given):
@@ -171,27 +212,31 @@ cdef class LeaveOut:
                   const double[::1] taken, const double[:, ::1] column,
                   const Py_ssize_t[::1] column_of, double[:, ::1] facts,
                   signed char[::1] outcome, double[:, ::1] out, double[:, ::1] values,
-                  bint drive, const int[::1] cancel):
+                  int drive, const int[::1] cancel):
         """Take away what each of the rows ``who`` gives up, one row at a time.
 
         ``position[r]`` is where who[r] stands among the rows in play (-1: nowhere) and ``taken[r]``
         how much of its coefficient goes; ``column[column_of[r]]`` is its column of T if it is not
         in M.  ``facts[r]`` is told of solutions found in rounds, as `FACTS` lists; else NaN.
         ``out`` is empty, or holds full-data coefficients on entry and those without the row on
-        exit, row who[r] itself aside.  ``values`` is empty, or gets the u of rows in play where
-        rounds have found a solution.  ``drive``: rows that rounds do not settle are driven out
-        (not with an offset, nor without ``out``).  Where several on end come to nothing, or take
-        very many events each, the rest that give up coefficients of the same sign do not try.  The
-        loop ends early when another thread sets ``cancel``.
+        exit, row who[r] itself aside.  ``values`` is empty, or the u of rows in play are added to
+        it where rounds have found a solution.  ``drive`` says which of the rows that rounds do not
+        settle are driven out (nobody with an offset, nor without ``out``).  Where several on end
+        come to nothing, or take very many events each, the rest that give up coefficients of the
+        same sign do not try.  The loop ends early when another thread sets ``cancel``.
         """
         cdef Py_ssize_t r, i
         cdef int attempt, way
         # By the sign of what is taken: rows that were tried, their events, and those on end that
-        # have stalled.
+        # have stalled, or taken many events.
         cdef Py_ssize_t before
         cdef Py_ssize_t[2] tried = [0, 0]
         cdef Py_ssize_t[2] spent = [0, 0]
         cdef Py_ssize_t[2] in_vain = [0, 0]
+        cdef Py_ssize_t[2] too_long = [0, 0]
+        if drive == SHORT and self.base.k > FEW_FREE:
+            drive = NOBODY
+        self.hasty = drive == SHORT
         with nogil:
             for r in range(who.shape[0]):
                 outcome[r] = WAITING
@@ -204,8 +249,8 @@ cdef class LeaveOut:
                     way = taken[r] > 0
                     if outcome[r] != WAITING:
                         continue
-                    if in_vain[way] >= GIVE_UP or not drive and tried[way] >= GIVE_UP and (
-                            spent[way] > FAR * tried[way]):
+                    if not self.hasty and in_vain[way] >= GIVE_UP or drive == NOBODY and (
+                            tried[way] >= GIVE_UP and spent[way] > FAR * tried[way]):
                         outcome[r] = STALLED
                         continue
                     before = self.events
@@ -223,10 +268,17 @@ cdef class LeaveOut:
                 if outcome[r] != DONE:
                     for i in range(N_FACTS):
                         facts[r, i] = NAN
-                if outcome[r] == STALLED and drive and not cancel[0]:
+                way = taken[r] > 0
+                if outcome[r] == STALLED and drive and not cancel[0] and (
+                        drive == ALL or too_long[way] < GIVE_UP):
+                    before = self.events
                     outcome[r] = self._drive_out(
                         position[r], taken[r],
                         &column[column_of[r], 0] if column_of[r] >= 0 else NULL, &out[r, 0])
+                    if outcome[r] != DONE or self.events - before > FAR:
+                        too_long[way] += 1
+                    else:
+                        too_long[way] = 0
 
     cdef signed char _one(self, Py_ssize_t j, double taken, const double* column, double* out,
                           double* values, double* facts) noexcept nogil:
@@ -267,6 +319,8 @@ cdef class LeaveOut:
                 if done >= 1.0:
                     return DONE
                 step = self._stride(j, done, taken, column)
+            elif self.hasty:
+                return STALLED
             else:
                 self._restore(j)
                 step *= 0.5
@@ -374,7 +428,7 @@ cdef class LeaveOut:
                 patience -= 1
             else:
                 return STALLED
-            if count > MOST_VIOLATORS:
+            if count > (FEW_UNKNOWN if self.hasty else MOST_VIOLATORS):
                 return STALLED
             outcome = self._move(count)
             if outcome != DONE:
@@ -424,7 +478,7 @@ cdef class LeaveOut:
     cdef bint _solve(self, Py_ssize_t size) noexcept nogil:
         """The small system, in place in ``right``; False if it is (nearly) singular."""
         cdef Py_ssize_t r, s, i
-        cdef int n = <int>size, one = 1, info
+        cdef int n = <int>size, one = 1, info = 0
         cdef double in_units
         cdef const double* other
         for s in range(size):
@@ -435,7 +489,10 @@ cdef class LeaveOut:
             for r in range(size):
                 i = self.changed[self.unknown[r]]
                 self.matrix[s * size + r] = in_units * other[i] * self._units(i)
-        dgesv(&n, &one, &self.matrix[0], &n, &self.pivots[0], &self.right[0], &n, &info)
+        if size <= FEW_UNKNOWN:
+            _eliminate(&self.matrix[0], &self.right[0], size)
+        else:
+            dgesv(&n, &one, &self.matrix[0], &n, &self.pivots[0], &self.right[0], &n, &info)
         for s in range(size):
             if not fabs(self.matrix[s * size + s]) > SMALL_PIVOT:
                 return False
@@ -448,12 +505,10 @@ cdef class LeaveOut:
 
     cdef Py_ssize_t _find_violators(self, Py_ssize_t j) noexcept nogil:
         """List the rows that violate their place, with the place each wants."""
-        cdef Py_ssize_t i, r, count = 0
+        cdef Py_ssize_t i, r, count
         cdef double x
-        for i in range(self.a):
-            x = self.value[i] + self.moved[i]
-            self.violators[count] = i
-            count += (x > self.high[i]) | (x < self.low[i])
+        count = exactcv_outside(&self.value[0], &self.moved[0], 1.0, &self.low[0], &self.high[0],
+                                0.0, self.a, &self.violators[0])
         for r in range(count):
             i = self.violators[r]
             # A coefficient above its box wants u to fall, a u above its limit to rise.
@@ -565,19 +620,19 @@ cdef class LeaveOut:
     cdef void _write(self, double* out) noexcept nogil:
         """The coefficients that were found; for row j itself the caller knows better."""
         cdef Py_ssize_t i, s
-        for i in range(self.base.k):
-            if self.place[i] < 0:
-                out[self.base.rows[i]] = self._coefficient(i)
+        for i in range(self.base.k):  # those that have changed are put right below
+            out[self.base.rows[i]] = max(
+                min(self.base.c[i] + self.moved[i], self.top[i]), self.bottom[i])
         for s in range(self.n_changed):
             out[self.base.rows[self.changed[s]]] = self._coefficient(self.changed[s])
 
     cdef void _write_values(self, double* values) noexcept nogil:
-        """The u of rows in play."""
+        """Add the u of rows in play to what is there."""
         cdef Py_ssize_t i, s
-        for i in range(self.a):
-            values[self.base.rows[i]] = self.base.u[i]
-            if i >= self.base.k:
-                values[self.base.rows[i]] += self.moved[i]
+        for i in range(self.base.k):
+            values[self.base.rows[i]] += self.base.u[i]
+        for i in range(self.base.k, self.a):
+            values[self.base.rows[i]] += self.base.u[i] + self.moved[i]
         for s in range(self.n_changed):
             i = self.changed[s]
             if i < self.base.k:

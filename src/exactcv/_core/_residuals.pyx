@@ -38,6 +38,7 @@ cdef extern from "vector.h" nogil:
         double *high)
     void exactcv_mark(
         const double *x, const double *base, Py_ssize_t start, Py_ssize_t stop, double *mark)
+    double exactcv_size(const double *x, const double *scale, Py_ssize_t n)
     void exactcv_add(
         const double *base, const double *x, double a, Py_ssize_t n, double *out)
 
@@ -189,6 +190,14 @@ cdef inline void limits(
     exactcv_limits(h, coef, &table[0, 0], n, 0, n if own < 0 else own, C, near, blur, low, high)
     if own >= 0:
         exactcv_limits(h, coef, &table[0, 0], n, own + 1, n, C, near, blur, low, high)
+
+
+def sizes(const double[:, ::1] coef, const double[::1] scale, double[::1] out):
+    """out[k] = sum_i |coef[k, i]| scale[i]; the twin is ``np.abs(coef) @ scale``."""
+    cdef Py_ssize_t k, n = coef.shape[1]
+    with nogil:
+        for k in range(coef.shape[0]):
+            out[k] = exactcv_size(&coef[k, 0], &scale[0], n)
 
 
 def touched_columns(

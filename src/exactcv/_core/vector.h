@@ -174,6 +174,52 @@ static void exactcv_mark(const double *x, const double *base, ptrdiff_t start, p
     }
 }
 
+/* Lists the rows where value + step * moved is above high or below low by more than tol; returns how
+ * many they are.  Few are, so that stretches without any are passed over by the largest excess. */
+EXACTCV_CLONES
+static ptrdiff_t exactcv_outside(const double *value, const double *moved, double step,
+                                 const double *low, const double *high, double tol, ptrdiff_t n,
+                                 ptrdiff_t *found)
+{
+    ptrdiff_t count = 0;
+    for (ptrdiff_t from = 0; from < n; from += 8 * EXACTCV_LANES) {
+        const ptrdiff_t stop = EXACTCV_MIN(from + 8 * EXACTCV_LANES, n);
+        double excess[EXACTCV_LANES] = {0}, most = 0.0;
+        ptrdiff_t i = from, k;
+        for (; i + EXACTCV_LANES <= stop; i += EXACTCV_LANES)
+            for (k = 0; k < EXACTCV_LANES; k++) {
+                const double x = value[i + k] + step * moved[i + k];
+                const double over = x - (high[i + k] + tol), under = (low[i + k] - tol) - x;
+                const double here = EXACTCV_MAX(over, under);
+                excess[k] = EXACTCV_MAX(here, excess[k]);
+            }
+        for (k = 0; k < EXACTCV_LANES; k++)
+            most = EXACTCV_MAX(excess[k], most);
+        for (i = most > 0.0 ? from : i; i < stop; i++) {
+            const double x = value[i] + step * moved[i];
+            found[count] = i;
+            count += (x > high[i] + tol) | (x < low[i] - tol);
+        }
+    }
+    return count;
+}
+
+/* The sum of |x| * scale. */
+EXACTCV_CLONES
+static double exactcv_size(const double *x, const double *scale, ptrdiff_t n)
+{
+    double sum[EXACTCV_LANES] = {0}, total = 0.0;
+    ptrdiff_t i, k;
+    for (i = 0; i + EXACTCV_LANES <= n; i += EXACTCV_LANES)
+        for (k = 0; k < EXACTCV_LANES; k++)
+            sum[k] += fabs(x[i + k]) * scale[i + k];
+    for (; i < n; i++)
+        sum[0] += fabs(x[i]) * scale[i];
+    for (k = 0; k < EXACTCV_LANES; k++)
+        total += sum[k];
+    return total;
+}
+
 /* out = out + base + a * x */
 EXACTCV_CLONES
 static void exactcv_add(const double *base, const double *x, double a, ptrdiff_t n, double *out)

@@ -25,12 +25,12 @@ from .full_solution import FullSolution
 from .labels import certain, gaps, slips
 from .merged import Merged
 from .path import Point, Tracker, states_of
-from .table import Inverse, Table
+from .table import Driven, Inverse, Table
 
-__all__ = ["BLOCK", "FoldSolver", "Leaves", "Place", "blocks"]
+__all__ = ["FoldSolver", "Leaves", "Place", "at_a_time", "blocks"]
 
-# Folds handed to the compiled loop at a time.
-BLOCK = 256
+# So many folds are handed to the compiled loop at a time, or as many as have so many values.
+BLOCK, VALUES = 256, 1 << 18
 # With so few rows at a knot, K c takes less than the check of what is claimed of it.
 FEW_TO_CLAIM = 2 * PROBES
 # So many folds that are far from the solution at hand are worth another one, so often; unless so
@@ -85,6 +85,11 @@ class Place:
     later: IntArray
 
 
+def at_a_time(n: int) -> int:
+    """How many solutions of n rows are handy."""
+    return max(BLOCK, VALUES // n)
+
+
 def blocks(count: int, size: int) -> Iterator[IntArray]:
     """Indices, so many at a time."""
     for first in range(0, count, size):
@@ -125,9 +130,9 @@ class FoldSolver:
             for _ in range(starts):
                 if len(mine) >= MANY:
                     mine = self._from_neighbour(place, table.base, mine)
-            for which in blocks(len(mine), BLOCK):
+            for which in blocks(len(mine), at_a_time(self.problem.n)):
                 some = mine.part(which).of(table.base)
-                coef, found = table.solutions(some.sites, some.taken, self.cancel, drive=True)
+                coef, found = table.solutions(some.sites, some.taken, self.cancel, Driven.ALL)
                 self._judge(place, some, coef, found.failed)
 
     def _in_blocks(self, place: Place, table: Table, leaves: Leaves) -> Leaves:
@@ -135,7 +140,7 @@ class FoldSolver:
         far = []
         claiming = self.task.want_decision and len(table.base.members) > FEW_TO_CLAIM
         claiming &= self.ledger.takes_claims and table.covers(self.merged.first)
-        for which in blocks(len(leaves), BLOCK):
+        for which in blocks(len(leaves), at_a_time(self.problem.n)):
             mine = leaves.part(which)
             if claiming:
                 failed, met = self._by_claims(place, table, mine)
@@ -154,7 +159,7 @@ class FoldSolver:
             sure, far = self._prove(place.l, table, leaves)
             todo = todo[~sure & ~far]
         mine = leaves.part(todo)
-        coef, found = table.solutions(mine.sites, mine.taken, self.cancel)
+        coef, found = table.solutions(mine.sites, mine.taken, self.cancel, Driven.SHORT)
         far[todo] = found.failed
         self._judge(place, mine.part(~found.failed), pick(coef, ~found.failed))
         return far
@@ -265,14 +270,17 @@ class FoldSolver:
 
     def apart(self, coef: FloatArray, leaves: Leaves) -> FloatArray:
         """Coefficients of sites as those of all rows: none for the row that is left out."""
-        rest = coef[np.arange(len(leaves)), leaves.sites]
+        each = np.arange(len(leaves))
+        rest = coef[each, leaves.sites]
         out = self.merged.apart(coef)
-        for r in np.flatnonzero(self.merged.copies[leaves.rows] > 1):
-            others = self.merged.rows_of(int(leaves.sites[r]))
-            others = others[others != leaves.rows[r]]
-            weight = self.task.problem.weight[others]
-            out[r, others] = rest[r] * weight / weight.sum()
-        out[np.arange(len(leaves)), leaves.rows] = 0.0
+        shared = np.flatnonzero(self.merged.copies[leaves.rows] > 1)
+        if len(shared):
+            which, rows = self.merged.rows_of(leaves.sites[shared])
+            fold = shared[which]
+            weight = np.where(rows == leaves.rows[fold], 0.0, self.task.problem.weight[rows])
+            total = np.bincount(which, weights=weight)[which]
+            out[fold, rows] = rest[fold] * weight / total
+        out[each, leaves.rows] = 0.0
         return out
 
     # ---- one by one ----------------------------------------------------------------------------

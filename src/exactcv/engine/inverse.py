@@ -5,27 +5,18 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from .._core._gather import mirror
 from ..types import FloatArray
 
 __all__ = ["Bordered", "scale_of"]
 
-# Rows mirrored at a time.
+# Rows of an inverse that are changed at a time.
 STRIP = 256
 
 
 def scale_of(K_MM: FloatArray) -> float:
     """The size of the entries; 1 where every row is the origin of a linear kernel."""
     return float(K_MM.diagonal().max(initial=0.0)) or 1.0
-
-
-def mirror(upper: FloatArray, out: FloatArray) -> None:
-    """The symmetric matrix whose upper triangle is given; may be done in place."""
-    for start in range(0, len(upper), STRIP):
-        rows, after = slice(start, start + STRIP), slice(start + STRIP, None)
-        corner = np.triu(upper[rows, rows])
-        out[rows, rows] = corner + np.triu(corner, 1).T
-        out[rows, after] = upper[rows, after]
-        out[after, rows] = upper[rows, after].T
 
 
 class Bordered:

@@ -21,7 +21,7 @@ from ..judge.ledger import Ledger
 from ..problem.problem import Task
 from ..types import FloatArray, IntArray
 from .bounds import Reach, Span, labels_proved, reach
-from .fold_solver import BLOCK, FoldSolver, Leaves, Place, blocks
+from .fold_solver import FoldSolver, Leaves, Place, at_a_time, blocks
 from .full_solution import FullSolution
 from .merged import Merged
 from .path import Point, at_knot
@@ -219,7 +219,7 @@ class LeaveOneOut:
 
     def _enter_full(self, place: Place, full: FullSolution, leaves: Leaves) -> None:
         """Have the full data's coefficients judged for each fold; what is worse is solved."""
-        for which in blocks(len(leaves), BLOCK):
+        for which in blocks(len(leaves), at_a_time(self.problem.n)):
             mine = leaves.part(which)
             coef = np.tile(full.coef, (len(mine), 1))
             good = self.ledger.solved(place.l, mine.folds, self.solver.apart(coef, mine))

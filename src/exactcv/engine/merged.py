@@ -19,6 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
+from .._core._gather import copy_columns
 from ..problem.problem import Problem
 from ..types import FloatArray, IntArray
 
@@ -97,20 +98,36 @@ class Merged:
             return coef
         share = self._share if weight is None else self._shares(weight)
         rows = self._repeated if weight is None else np.arange(len(self.first))
+        coef = np.ascontiguousarray(coef, dtype=float)
         out = coef.copy()
-        out[..., rows] = np.take(coef, self.first[rows], axis=-1) * share[rows]
+        each, all_rows = np.atleast_2d(coef), np.atleast_2d(out)
+        copy_columns(each, self.first[rows], rows, share[rows], all_rows)
         return out
 
-    def rows_of(self, site: int) -> IntArray:
-        """The rows of the site for which this row stands."""
-        ends = np.searchsorted(self._sorted[0], [site, site + 1])
-        return self._sorted[1][slice(*ends)]
+    def rows_of(self, sites: IntArray) -> tuple[IntArray, IntArray]:
+        """The rows of the sites for which these rows stand, and which site each belongs to.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from exactcv.problem.losses import hinge
+        >>> y = np.array([1.0, 1.0, -1.0])
+        >>> merged = Merged(Problem(np.eye(3), y, np.ones(3), hinge(y)), np.array([0, 0, 2]))
+        >>> merged.rows_of(np.array([2, 0]))
+        (array([0, 1, 1]), array([2, 0, 1]))
+        """
+        count = self.copies[sites]
+        which = np.repeat(np.arange(len(sites)), count)
+        ends = np.cumsum(count)
+        start = np.searchsorted(self._sorted[0], sites)
+        place = np.arange(len(which)) + np.repeat(start - (ends - count), count)
+        return which, self._sorted[1][place]
 
     def spread(self, values: FloatArray) -> FloatArray:
-        """Give the rows of each site the value of the first, in place."""
+        """Give the rows of each site the value of the first, in place; one solution in each row."""
         if self.any:
             others = np.flatnonzero(self.first != np.arange(len(self.first)))
-            values[..., others] = values[..., self.first[others]]
+            copy_columns(values, self.first[others], others, np.ones(len(others)), values)
         return values
 
     @cached_property

@@ -12,14 +12,14 @@ from .. import tolerances
 from .._core._base import Base
 from .._core._drive import Outcome
 from .._core._gather import gather
-from .._core._leave_out import FACTS, LeaveOut
+from .._core._leave_out import FACTS, Driven, LeaveOut
 from ..problem.problem import Problem
 from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
 from .full_solution import FullSolution, independent
 from .inverse import Bordered, scale_of
 
-__all__ = ["Found", "Inverse", "Table"]
+__all__ = ["Driven", "Found", "Inverse", "Table"]
 
 # Added to a matrix that rounding keeps from being positive definite, relative to its diagonal.
 RIDGE = 1e-14
@@ -68,7 +68,7 @@ class Columns:
 
     @property
     def tail(self) -> FloatArray:
-        return self._solved[1]
+        return self._eliminated[1] if self.complete else self._solved[1]
 
     def solved_for(self, rows: IntArray, places: IntArray) -> tuple[FloatArray, FloatArray]:
         """What each row on a segment takes from the members, and its tail.
@@ -85,7 +85,10 @@ class Columns:
         k = len(self.members)
         columns = np.empty((k, k + len(self.others)))
         columns[:, :k] = self.P
-        columns[:, k:] = self._solved[0].T
+        if self.complete:
+            np.negative(self._eliminated[0][:, :k].T, out=columns[:, k:])
+        else:
+            columns[:, k:] = self._solved[0].T
         return columns
 
     @cached_property
@@ -241,14 +244,19 @@ class Table:
 
     def facts(self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32]) -> Found:
         """Leave out each row of ``who``, taking that much from its coefficient."""
-        return self._leave_out(who, taken, NOTHING, NOTHING, False, cancel)
+        return self._leave_out(who, taken, NOTHING, NOTHING, Driven.NOBODY, cancel)
 
     def solutions(
-        self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32], drive: bool = False
+        self,
+        who: IntArray,
+        taken: FloatArray,
+        cancel: NDArray[np.int32],
+        drive: Driven = Driven.NOBODY,
     ) -> tuple[FloatArray, Found]:
-        """The same, with the coefficients; also event by event (slowly) where ``drive`` is set."""
+        """The same, with the coefficients; those that ``drive`` says also event by event."""
         coef = self._start(who)
-        found = self._leave_out(who, taken, coef, NOTHING, drive and not self.given, cancel)
+        drive = Driven.NOBODY if self.given else drive
+        found = self._leave_out(who, taken, coef, NOTHING, drive, cancel)
         coef[np.arange(len(who)), who] = self.coef[who] - taken
         return coef, found
 
@@ -256,9 +264,9 @@ class Table:
         self, who: IntArray, taken: FloatArray, cancel: NDArray[np.int32]
     ) -> tuple[FloatArray, FloatArray, Found]:
         """The same with u = K c + b of the rows in play."""
-        coef, u = self._start(who), np.zeros((len(who), self.base.problem.n))
-        found = self._leave_out(who, taken, coef, u, False, cancel)
-        u += self.base.u - self.u  # from where the loop thinks it starts to where it does
+        coef, u = self._start(who), np.empty((len(who), self.base.problem.n))
+        u[:] = self.base.u - self.u  # from where the loop thinks it starts to where it does
+        found = self._leave_out(who, taken, coef, u, Driven.NOBODY, cancel)
         coef[np.arange(len(who)), who] = self.coef[who] - taken
         return coef, u, found
 
@@ -277,7 +285,7 @@ class Table:
         taken: FloatArray,
         coef: FloatArray,
         u: FloatArray,
-        drive: bool,
+        drive: Driven,
         cancel: NDArray[np.int32],
     ) -> Found:
         outcome, facts = np.empty(len(who), dtype=np.int8), np.empty((len(who), len(FACTS)))

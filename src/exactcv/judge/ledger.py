@@ -38,8 +38,8 @@ __all__ = ["FALLBACK", "HOW", "PROVED", "SOLVED", "UNCHANGED", "Ledger", "Seen"]
 HOW = ("missing", "unchanged", "bound", "solved", "fallback")
 UNCHANGED, PROVED, SOLVED, FALLBACK = 1, 2, 3, 4
 
-# Leave-one-out folds judged at a time.
-CACHED_FOLDS = 64
+# So many leave-one-out folds are judged at a time, or as many as have so many values.
+CACHED_FOLDS, CACHED_VALUES = 64, 1 << 16
 # A fold is about as good as the full data if its figures are at most so many times theirs.
 ABOUT = 10.0
 # Rows of K copied at a time when only some columns matter.
@@ -426,8 +426,9 @@ class Ledger:
             count = _residuals.touched_columns(coef, self.coef[first], own, scratch, columns)
         values, out = np.empty((len(ls), block)), np.empty((len(ls), block, 4))
         # A few folds at a time, so that their K c stay in the processor's cache.
-        for start in range(0, block, CACHED_FOLDS):
-            part = slice(start, start + CACHED_FOLDS)
+        step = max(CACHED_FOLDS, CACHED_VALUES // n)
+        for start in range(0, block, step):
+            part = slice(start, start + step)
             c, mine = coef[part], own[part]
             off: tuple[FloatArray, ...] = ()
             if claimed is None:
@@ -457,8 +458,9 @@ class Ledger:
 
         The judge knows the rounding of what it is shown: that of K c by itself.
         """
-        full = float(np.abs(self.coef[l]) @ self._length)
-        return np.asarray(DROWNED * (np.abs(coef) @ self._length) < full)
+        size, full = np.empty(len(coef)), float(np.abs(self.coef[l]) @ self._length)
+        _residuals.sizes(coef, self._length, size)
+        return np.asarray(DROWNED * size < full)
 
     def _off(self, l: int, coef: FloatArray, h: FloatArray) -> FloatArray:
         """What claims about solutions near the full data's may be off by."""
