@@ -344,7 +344,7 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
     if task.gammas is not None:
         gammas = np.append(task.gammas[part.kept], task.gammas[-1])
         kernels = RbfOfFolds(task.rows.K, rows, gammas)
-        own = task.rows.part(rows, kernels.of(len(part.kept)))
+        own = task.rows.part(rows, kernels.matrix(len(part.kept)))
     else:
         own = task.rows if inside.all() else task.rows.part(rows)
     if not inside.all():

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
-from .._core._gather import gather_rbf
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core._gather import RbfRows, combine, gather
+from ..problem.problem import Problem, in_single_precision
 from ..types import FloatArray, IntArray
 
 __all__ = ["RbfOfFolds"]
@@ -22,22 +26,70 @@ class RbfOfFolds:
     >>> import numpy as np
     >>> squares = np.array([[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [4.0, 1.0, 0.0]])
     >>> kernels = RbfOfFolds(squares, np.array([0, 2]), np.array([0.1, 1.0]))
-    >>> kernels.of(0).round(3)
+    >>> kernels.matrix(0).round(3)
     array([[1.  , 0.67],
            [0.67, 1.  ]])
+    >>> kernels.times(0, np.array([[1.0, 0.0]])).round(3)
+    array([[1.  , 0.67]])
     """
 
     squares: FloatArray
     rows: IntArray
     gammas: FloatArray
-    _kept: dict[int, FloatArray] = field(default_factory=dict, repr=False)
 
-    def of(self, fold: int) -> FloatArray:
-        if fold not in self._kept:
-            gamma = float(self.gammas[fold])
-            self._kept[fold] = gather_rbf(self.squares, self.rows, self.rows, gamma)
-        return self._kept[fold]
+    def matrix(self, fold: int) -> FloatArray:
+        source = RbfRows(self._own)
+        source.start_over(float(self.gammas[fold]))
+        return source.complete()
 
-    def drop(self, folds: Iterable[int]) -> None:
-        for fold in folds:
-            self._kept.pop(fold, None)
+    def times(self, fold: int, coef: FloatArray) -> FloatArray:
+        nothing = np.zeros(len(coef))
+        gamma = float(self.gammas[fold])
+        return combine(self.squares, self.rows, self.rows, coef, nothing, gamma)
+
+    def problem(self, problem: Problem) -> Problem:
+        return OnDemand.of(problem, RbfRows(self._own))
+
+    def turn(self, problem: Problem, fold: int) -> None:
+        problem.kernel_rows.start_over(float(self.gammas[fold]))
+
+    @cached_property
+    def _own(self) -> FloatArray:
+        """Distances between the rows of the problem alone."""
+        if len(self.rows) == len(self.squares) and (np.diff(self.rows) == 1).all():
+            return self.squares
+        return gather(self.squares, self.rows, self.rows)
+
+
+class OnDemand(Problem):
+    """A problem whose kernel is computed as it is needed.
+
+    Block steps from a solution nearby (``_active_set.pyx``) need the rows of those with a
+    coefficient, a quarter of them or so; whoever asks for ``K`` gets all of it.
+    """
+
+    _source: RbfRows
+
+    @classmethod
+    def of(cls, problem: Problem, source: RbfRows) -> OnDemand:
+        """``problem`` with another kernel, which has the same diagonal and the same equal rows."""
+        other = object.__new__(cls)
+        known = {name: what for name, what in vars(problem).items() if name not in OF_ONE_KERNEL}
+        other.__dict__.update(known, diagonal=problem.diagonal, same=problem.same, _source=source)
+        return other
+
+    @property
+    def kernel_rows(self) -> RbfRows:
+        return self._source
+
+    @property
+    def K(self) -> FloatArray:  # type: ignore[override]
+        return self._source.complete()
+
+    @property
+    def K_single(self) -> tuple[NDArray[np.float32], float]:  # type: ignore[override]
+        return in_single_precision(self.K, self.diagonal)
+
+
+# What a problem keeps of its kernel matrix that is not so of another.
+OF_ONE_KERNEL = ("K", "K_single")

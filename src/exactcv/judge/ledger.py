@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core import _residuals
-from .._core._gather import gather, gather_rbf
+from .._core._gather import combine
 from .._core.reference.residuals import ROUNDING
 from ..problem.losses import PiecewiseLinear
-from ..problem.problem import Guests, Problem, Task
+from ..problem.problem import Guests, Task
 from ..problem.units import Units
 from ..tolerances import AT_BOUND, ROUGH
 from ..types import FloatArray, IntArray
@@ -486,28 +486,38 @@ class Ledger:
         within: float | None,
     ) -> NDArray[np.bool_]:
         """Solutions of folds, one or several, at grid points."""
-        given = self._given(intercept)
-        h, b, out = np.empty_like(coef), np.empty(len(coef)), np.empty((len(coef), 4))
-        folds = [which[0]] if (which == which[0]).all() else np.unique(which)
-        one_each = len(folds) == len(which) and self.task.kernels is None
-        if one_each:
-            h[:] = self.task.problem.times(coef)
-        for fold in folds:
-            mine = np.flatnonzero(which == fold)
-            Cs = self.task.fold_Cs(int(fold))[where[mine]]
-            if not one_each:
-                h[mine] = self._values(coef[mine], Cs, self.task.fold_problem(int(fold)))
-            found, values = coef[mine], h[mine]
-            judge = without(self._judge, self.task.problem, self.task.folds.left_out[fold])
-            b[mine] = judge.intercepts(values, found, Cs) if given is None else given[mine]
-            out[mine] = judge.figures(values, found, b[mine], Cs)
-        better = np.flatnonzero(self._better(where, which, out))
-        self._note(where[better], which[better], out[better])
+        folds, mine = np.unique(which, return_inverse=True)
+        Cs = np.array([self.task.fold_Cs(int(fold)) for fold in folds])[mine, where]
+        h = self._products(folds, mine, coef, Cs)
+        left_out = [self.task.folds.left_out[fold] for fold in folds]
+        judges = without(self._judge, self.task.problem, left_out)
+        b = self._given(intercept)
+        b = judges.intercepts(h, coef, Cs, mine) if b is None else b
+        out = judges.figures(h, coef, b, Cs, mine)
+        better = self._better(where, which, out)
+        meets = self._meets(out, within)
+        if not better.all():
+            where, which, coef, h, b, out = (one[better] for one in (where, which, coef, h, b, out))
+        self._note(where, which, out)
         if self._seen is not None:
-            self._seen(self, which[better], coef[better], h[better], b[better])
-        self._decide_blocks(where, which, coef, h, b, out[:, 3], better)
-        self.how[where[better], which[better]] = how
-        return self._meets(out, within)
+            self._seen(self, which, coef, h, b)
+        self._decide_blocks(where, which, coef, h, b, out[:, 3])
+        self.how[where, which] = how
+        return meets
+
+    def _products(
+        self, folds: IntArray, mine: IntArray, coef: FloatArray, Cs: FloatArray
+    ) -> FloatArray:
+        """K c of solutions of ``folds``; ``mine`` says of which."""
+        if self.task.kernels is None and len(folds) == len(mine):
+            return self.task.problem.times(coef)
+        if self.task.kernels is None:
+            return self._values(coef, Cs, order=np.lexsort((Cs, mine)))
+        h = np.empty_like(coef)
+        for k, fold in enumerate(folds):
+            at = mine == k
+            h[at] = self.task.kernels.times(int(fold), coef[at])
+        return h
 
     def _decide_blocks(
         self,
@@ -517,20 +527,19 @@ class Ledger:
         h: FloatArray,
         b: FloatArray,
         floor: FloatArray,
-        better: IntArray,
     ) -> None:
         """Values and labels of the rows that folds are tested on, guests among them."""
         offsets, rows = self.task.folds.offsets, self.task.folds.pair_rows
-        sizes = np.diff(offsets)[which[better]]
-        one = np.repeat(better, sizes)  # which solution, for each (solution, tested row)
+        sizes = np.diff(offsets)[which]
+        one = np.repeat(np.arange(len(which)), sizes)  # which solution, for each tested row
         ends = np.cumsum(sizes)
-        pairs = np.arange(len(one)) + np.repeat(offsets[which[better]] - (ends - sizes), sizes)
+        pairs = np.arange(len(one)) + np.repeat(offsets[which] - (ends - sizes), sizes)
         values = h[one, rows[pairs]] + b[one]
         self._decide(where[one], pairs, which[one], values, floor[one])
         guests = self.task.guests
         if self.guests and guests is not None:
-            for fold in np.unique(which[better]):
-                mine = better[which[better] == fold]
+            for fold in np.unique(which):
+                mine = np.flatnonzero(which == fold)
                 gamma = None if guests.gammas is None else float(guests.gammas[fold])
                 found = self.elsewhere(guests, guests.test[fold], coef[mine], b[mine], gamma)
                 self.guests[fold][where[mine]] = found
@@ -544,12 +553,8 @@ class Ledger:
         gamma: float | None = None,
     ) -> FloatArray:
         """Values of some solutions on rows that take no part; few coefficients are not zero."""
-        had = np.flatnonzero(coef.any(axis=0))
-        which = guests.K, test, guests.rows[had]
-        between = gather(*which) if gamma is None else gather_rbf(*which, gamma)
-        fresh = _differ(coef)
-        values = coef[np.ix_(fresh, had)] @ between.T
-        return np.asarray(values[np.cumsum(fresh) - 1] + intercept[:, None])
+        which = guests.K, test, guests.rows
+        return combine(*which, coef, intercept, -1.0 if gamma is None else gamma)
 
     @staticmethod
     def _given(intercept: float | FloatArray | None) -> FloatArray | None:
@@ -558,17 +563,21 @@ class Ledger:
         return np.ascontiguousarray(np.atleast_1d(intercept), dtype=float)
 
     def _values(
-        self, coef: FloatArray, Cs: FloatArray, problem: Problem | None = None
+        self,
+        coef: FloatArray,
+        Cs: FloatArray,
+        order: IntArray | None = None,
     ) -> FloatArray:
-        """K c for solutions of one training set at several C; the task's problem if none is given.
+        """K c for solutions at several C.
 
         Neighbours on the grid often have the same coefficients in units of C, where regularisation
-        is strong, or the very same, where it is weak: those are multiplied by K once.
+        is strong, or the very same, where it is weak: those are multiplied by K once.  In ``order``
+        (by default that of rising C) they stand side by side.
         """
-        problem = problem or self.task.problem
+        problem = self.task.problem
         if len(Cs) == 1:
             return problem.times(coef / Cs[:, None]) * Cs[:, None]
-        order = np.argsort(Cs, kind="stable")
+        order = np.argsort(Cs, kind="stable") if order is None else order
         other = _differ(coef[order])
         at = order[other]
         units = coef[at] / Cs[at, None]

@@ -5,13 +5,12 @@ They are what the tests compare the compiled code with.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import tolerances
-from ...problem.losses import PiecewiseLinear
 from ...types import FloatArray, IntArray
 
 __all__ = [
@@ -36,6 +35,20 @@ ROUNDING = 8.0
 BLUR, TINY = 4.0, float(np.finfo(float).tiny)
 # Rows this close to a knot, in units of the largest, may be on either side of it.
 NEAR = 1e-6
+
+
+class Loss(Protocol):
+    """A piecewise-linear loss of each row (``problem/losses.py``)."""
+
+    @property
+    def knots(self) -> FloatArray: ...
+    @property
+    def slopes(self) -> FloatArray: ...
+    @property
+    def n_knots(self) -> int: ...
+
+    def coefficient_levels(self, C: FloatArray, /) -> FloatArray: ...
+    def value(self, u: FloatArray, /) -> FloatArray: ...
 
 
 class Tally(NamedTuple):
@@ -99,7 +112,7 @@ def tally(
     coef: FloatArray,
     intercept: float,
     C: FloatArray,
-    loss: PiecewiseLinear,
+    loss: Loss,
     fit_intercept: bool,
     scale: Scale,
 ) -> Tally:
@@ -132,7 +145,7 @@ def tally(
     return Tally(float(kkt), float(gap), primal, floor)
 
 
-def is_hinge(loss: PiecewiseLinear) -> bool:
+def is_hinge(loss: Loss) -> bool:
     """Is it max(0, 1 - y u)?"""
     if loss.n_knots != 1:
         return False
@@ -142,7 +155,7 @@ def is_hinge(loss: PiecewiseLinear) -> bool:
 
 
 def natural_residual(
-    u: FloatArray, coef: FloatArray, levels: FloatArray, loss: PiecewiseLinear, tau: FloatArray
+    u: FloatArray, coef: FloatArray, levels: FloatArray, loss: Loss, tau: FloatArray
 ) -> FloatArray:
     """u - prox(u - tau c), prox that of tau C L.
 
@@ -161,7 +174,7 @@ def _as_reported(
     C: FloatArray,
     levels: FloatArray,
     tau: FloatArray,
-    loss: PiecewiseLinear,
+    loss: Loss,
     noise: float,
     norm: float,
     stray: float,
@@ -183,7 +196,7 @@ def _scaled_up(
     C: FloatArray,
     levels: FloatArray,
     tau: FloatArray,
-    loss: PiecewiseLinear,
+    loss: Loss,
     noise: float,
     norm: float,
     stray: float,
