@@ -29,7 +29,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.fold_kernels import RbfOfFolds
+from ..engine.fold_kernels import RbfOfFolds, rbf_matrix
 from ..judge.certificate import Certificate
 from ..judge.ledger import HOW, Ledger
 from ..problem.folds import Folds, folds_of_rows
@@ -103,6 +103,8 @@ class ManyClasses:
         Where given, ``rows`` holds squared distances, and the kernel of fold f is
         exp(-gammas[f] D); the last is for the full data, whose solution is a guide to the folds.
         For method "exact" and folds that leave out several rows.
+    with_full_kernel : KernelRows, optional
+        The rows with the kernel of the full data, where there are gammas; made when needed.
     """
 
     rows: KernelRows
@@ -113,6 +115,7 @@ class ManyClasses:
     plan: Plan = field(default_factory=Plan)
     ties_are_wrong: bool = True
     gammas: FloatArray | None = None
+    with_full_kernel: KernelRows | None = None
 
     @property
     def n_classes(self) -> int:
@@ -211,10 +214,14 @@ def cross_validate_pairs(task: ManyClasses, workers: Workers) -> PairResults:
     (array([[0, 0, 1, 1, 2, 2]]), (1, 6, 3))
     """
     workers.watch.expect(len(task.pairs))
+    if task.n_classes > 2:
+        task = replace(task, rows=task.rows.compared())
+    if task.gammas is not None:
+        full = rbf_matrix(task.rows.K, float(task.gammas[-1]))
+        task = replace(task, with_full_kernel=replace(task.rows, K=full))
     if task.n_classes == 2:
         done = [_solve(task, 0, 1, workers)]
     else:
-        task = replace(task, rows=task.rows.compared())
         # Each pair in one thread: there are enough of them.
         order = largest_first(task)
         solved = workers.map(lambda pair: _solve(task, *pair, workers.alone()), order)
@@ -341,12 +348,11 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
     rows = np.flatnonzero(inside)
     signs = np.where(task.codes[rows] == second, 1.0, -1.0)
     part, guests, kernels, gammas = cut_down(task, inside), None, None, None
+    own = task.rows if task.with_full_kernel is None else task.with_full_kernel
+    own = own if inside.all() else own.part(rows)
     if task.gammas is not None:
         gammas = np.append(task.gammas[part.kept], task.gammas[-1])
         kernels = RbfOfFolds(task.rows.K, rows, gammas)
-        own = task.rows.part(rows, kernels.matrix(len(part.kept)))
-    else:
-        own = task.rows if inside.all() else task.rows.part(rows)
     if not inside.all():
         test = tuple(task.folds.pair_rows[at] for at in part.guest_at)
         guests = Guests(task.rows.K, rows, test, gammas)
@@ -436,9 +442,10 @@ def _everywhere(task: ManyClasses, ledger: Ledger, part: Part, guests: Guests | 
 
 def _gather(task: ManyClasses, done: list[_Solved]) -> PairResults:
     n_grid, n_tests = len(task.grid), len(task.folds.pair_rows)
-    votes = np.zeros((n_grid, n_tests, task.n_classes), dtype=np.intp)
+    by_class = np.zeros((task.n_classes, n_grid, n_tests), dtype=np.intp)
     for one in done:
-        _cast(votes, one.fit.first, one.fit.second, one.for_second)
+        _cast(np.moveaxis(by_class, 0, -1), one.fit.first, one.fit.second, one.for_second)
+    votes = np.ascontiguousarray(np.moveaxis(by_class, 0, -1))
     decision = None
     if task.plan.want_decision:
         decision = np.stack([one.decision for one in done], axis=-1)

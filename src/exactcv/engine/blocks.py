@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +95,8 @@ def _solve(
     if task.kernels is not None:
         task.kernels.turn(tracker.problem, fold)
         coef = np.where(nobody, 0.0, start.coef)
-        start = replace(start, coef=coef, h=tracker.problem.kernel_rows.times(coef))
+        h = tracker.problem.kernel_rows.times(coef)
+        start = Point(start.C, start.state, coef, h, start.b, rate=start.rate)
 
     def guess(step: int, point: Point) -> StateArray:
         """Rows that agreed with the full data at the last C are expected to do so at this one."""

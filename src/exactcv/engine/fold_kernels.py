@@ -8,11 +8,25 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core._gather import RbfRows, combine, gather
+from .._core._gather import RbfRows, combine, gather, rbf
 from ..problem.problem import Problem, in_single_precision
 from ..types import FloatArray, IntArray
 
-__all__ = ["RbfOfFolds"]
+__all__ = ["RbfOfFolds", "rbf_matrix"]
+
+
+def rbf_matrix(squares: FloatArray, gamma: float) -> FloatArray:
+    """exp(-gamma D).
+
+    Examples
+    --------
+    >>> rbf_matrix(np.array([[0.0, 4.0], [4.0, 0.0]]), 0.1).round(2)
+    array([[1.  , 0.67],
+           [0.67, 1.  ]])
+    """
+    K = np.empty_like(squares)
+    rbf(squares, gamma, K)
+    return K
 
 
 @dataclass(frozen=True)
@@ -26,9 +40,6 @@ class RbfOfFolds:
     >>> import numpy as np
     >>> squares = np.array([[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [4.0, 1.0, 0.0]])
     >>> kernels = RbfOfFolds(squares, np.array([0, 2]), np.array([0.1, 1.0]))
-    >>> kernels.matrix(0).round(3)
-    array([[1.  , 0.67],
-           [0.67, 1.  ]])
     >>> kernels.times(0, np.array([[1.0, 0.0]])).round(3)
     array([[1.  , 0.67]])
     """
@@ -36,11 +47,6 @@ class RbfOfFolds:
     squares: FloatArray
     rows: IntArray
     gammas: FloatArray
-
-    def matrix(self, fold: int) -> FloatArray:
-        source = RbfRows(self._own)
-        source.start_over(float(self.gammas[fold]))
-        return source.complete()
 
     def times(self, fold: int, coef: FloatArray) -> FloatArray:
         nothing = np.zeros(len(coef))

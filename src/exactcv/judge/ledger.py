@@ -486,7 +486,7 @@ class Ledger:
         within: float | None,
     ) -> NDArray[np.bool_]:
         """Solutions of folds, one or several, at grid points."""
-        folds, mine = np.unique(which, return_inverse=True)
+        folds, mine = _numbered(which, len(self.task.folds))
         Cs = np.array([self.task.fold_Cs(int(fold)) for fold in folds])[mine, where]
         h = self._products(folds, mine, coef, Cs)
         left_out = [self.task.folds.left_out[fold] for fold in folds]
@@ -538,7 +538,7 @@ class Ledger:
         self._decide(where[one], pairs, which[one], values, floor[one])
         guests = self.task.guests
         if self.guests and guests is not None:
-            for fold in np.unique(which):
+            for fold in _numbered(which, len(self.task.folds))[0]:
                 mine = np.flatnonzero(which == fold)
                 gamma = None if guests.gammas is None else float(guests.gammas[fold])
                 found = self.elsewhere(guests, guests.test[fold], coef[mine], b[mine], gamma)
@@ -663,6 +663,13 @@ class Ledger:
             held = np.empty(size, dtype=dtype)
             setattr(self._scratch, name, held)
         return held[:size]
+
+
+def _numbered(which: IntArray, count: int) -> tuple[IntArray, IntArray]:
+    """Which numbers below ``count`` occur, and the place of each entry among those."""
+    occurs = np.zeros(count, dtype=bool)
+    occurs[which] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[which]
 
 
 def _differ(solutions: FloatArray) -> NDArray[np.bool_]:
