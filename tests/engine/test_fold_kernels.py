@@ -61,7 +61,7 @@ def test_combine_is_a_product(gamma: float | None, neighbours: bool) -> None:
 
 def test_kernels_of_folds_are_computed_as_they_are_needed() -> None:
     D, rows = squares(20, 2), np.array([3, 5, 11, 12])
-    kernels = RbfOfFolds(D, rows, np.array([0.5, 2.0]))
+    kernels = RbfOfFolds(D, rows, D[np.ix_(rows, rows)], np.array([0.5, 2.0]))
     y = np.array([1.0, -1.0, 1.0, -1.0])
     problem = kernels.problem(Problem(np.eye(4), y, np.ones(4), hinge(y)))
     for fold, gamma in ((1, 2.0), (0, 0.5)):

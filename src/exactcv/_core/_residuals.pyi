@@ -1,3 +1,6 @@
+import numpy as np
+from numpy.typing import NDArray
+
 from ..types import FloatArray, IntArray
 
 def judge(
@@ -39,4 +42,18 @@ def nearby_values(
     pack: FloatArray,
     panel: FloatArray,
     out: FloatArray,
+) -> None: ...
+def tested_values(
+    h: FloatArray,
+    intercept: FloatArray,
+    blur: FloatArray,
+    where: IntArray,
+    which: IntArray,
+    offsets: IntArray,
+    rows: IntArray,
+    y: FloatArray,
+    tie: float,
+    decision: FloatArray,
+    wrong: NDArray[np.uint8],
+    blurred: NDArray[np.uint8],
 ) -> None: ...

@@ -3,7 +3,8 @@
 """The judge's hot loops: h = K c for blocks of nearby solutions, and one pass over each.
 
 Twins in NumPy, in ``reference/residuals.py``: ``judge`` is ``tally``, ``intercepts`` is
-``intercept.canonical_intercept``, and ``touched_columns`` and ``nearby_values`` bear their names.
+``intercept.canonical_intercept``, and ``touched_columns``, ``nearby_values`` and ``tested_values``
+bear their names.
 """
 
 from libc.math cimport INFINITY, fabs, isfinite, sqrt
@@ -269,3 +270,37 @@ def nearby_values(
         for k in range(block):
             j = own[k]
             exactcv_add(&h_base[0], &K[j, 0], coef[k, j] - base[j], n, &out[k, 0])
+
+
+def tested_values(
+    const double[:, ::1] h,
+    const double[::1] intercept,
+    const double[::1] blur,
+    const Py_ssize_t[::1] where,
+    const Py_ssize_t[::1] which,
+    const Py_ssize_t[::1] offsets,
+    const Py_ssize_t[::1] rows,
+    const double[::1] y,
+    double tie,
+    double[:, ::1] decision,
+    unsigned char[:, ::1] wrong,
+    unsigned char[::1] blurred,
+):
+    """What solution k, of fold ``which[k]`` at grid point ``where[k]``, says of the fold's rows.
+
+    Fold f is tested on rows[offsets[f] : offsets[f + 1]]; its values are entered at those places
+    of ``decision``, and in ``wrong`` whether they do not have the sign of y, as those up to ``tie``.
+    ``blurred[k]`` says whether the label of one of them changes if its value does by ``blur[k]``.
+    """
+    cdef Py_ssize_t k, l, t
+    cdef double value, sign
+    with nogil:
+        for k in range(h.shape[0]):
+            l = where[k]
+            blurred[k] = 0
+            for t in range(offsets[which[k]], offsets[which[k] + 1]):
+                value, sign = h[k, rows[t]] + intercept[k], y[rows[t]]
+                decision[l, t] = value
+                wrong[l, t] = not sign * value > tie
+                if (sign * (value - blur[k]) > tie) != (sign * (value + blur[k]) > tie):
+                    blurred[k] = 1

@@ -103,8 +103,6 @@ class ManyClasses:
         Where given, ``rows`` holds squared distances, and the kernel of fold f is
         exp(-gammas[f] D); the last is for the full data, whose solution is a guide to the folds.
         For method "exact" and folds that leave out several rows.
-    with_full_kernel : KernelRows, optional
-        The rows with the kernel of the full data, where there are gammas; made when needed.
     """
 
     rows: KernelRows
@@ -115,7 +113,6 @@ class ManyClasses:
     plan: Plan = field(default_factory=Plan)
     ties_are_wrong: bool = True
     gammas: FloatArray | None = None
-    with_full_kernel: KernelRows | None = None
 
     @property
     def n_classes(self) -> int:
@@ -214,14 +211,10 @@ def cross_validate_pairs(task: ManyClasses, workers: Workers) -> PairResults:
     (array([[0, 0, 1, 1, 2, 2]]), (1, 6, 3))
     """
     workers.watch.expect(len(task.pairs))
-    if task.n_classes > 2:
-        task = replace(task, rows=task.rows.compared())
-    if task.gammas is not None:
-        full = rbf_matrix(task.rows.K, float(task.gammas[-1]))
-        task = replace(task, with_full_kernel=replace(task.rows, K=full))
     if task.n_classes == 2:
         done = [_solve(task, 0, 1, workers)]
     else:
+        task = replace(task, rows=task.rows.compared())
         # Each pair in one thread: there are enough of them.
         order = largest_first(task)
         solved = workers.map(lambda pair: _solve(task, *pair, workers.alone()), order)
@@ -348,11 +341,11 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
     rows = np.flatnonzero(inside)
     signs = np.where(task.codes[rows] == second, 1.0, -1.0)
     part, guests, kernels, gammas = cut_down(task, inside), None, None, None
-    own = task.rows if task.with_full_kernel is None else task.with_full_kernel
-    own = own if inside.all() else own.part(rows)
+    own = task.rows if inside.all() else task.rows.part(rows)
     if task.gammas is not None:
         gammas = np.append(task.gammas[part.kept], task.gammas[-1])
-        kernels = RbfOfFolds(task.rows.K, rows, gammas)
+        kernels = RbfOfFolds(task.rows.K, rows, own.K, gammas)
+        own = replace(own, K=rbf_matrix(own.K, float(gammas[-1])))
     if not inside.all():
         test = tuple(task.folds.pair_rows[at] for at in part.guest_at)
         guests = Guests(task.rows.K, rows, test, gammas)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core._gather import RbfRows, combine, gather, rbf
+from .._core._gather import RbfRows, combine, rbf
 from ..problem.problem import Problem, in_single_precision
 from ..types import FloatArray, IntArray
 
@@ -33,19 +32,22 @@ def rbf_matrix(squares: FloatArray, gamma: float) -> FloatArray:
 class RbfOfFolds:
     """RBF kernels of some rows, exp(-gammas[f] D); see `problem.FoldKernels`.
 
-    ``squares`` are the squared distances of all rows, ``rows`` those of the problem.
+    ``squares`` are the squared distances of all rows, ``rows`` those of the problem, and ``own``
+    the distances between those alone.
 
     Examples
     --------
     >>> import numpy as np
     >>> squares = np.array([[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [4.0, 1.0, 0.0]])
-    >>> kernels = RbfOfFolds(squares, np.array([0, 2]), np.array([0.1, 1.0]))
+    >>> rows = np.array([0, 2])
+    >>> kernels = RbfOfFolds(squares, rows, squares[::2, ::2], np.array([0.1, 1.0]))
     >>> kernels.times(0, np.array([[1.0, 0.0]])).round(3)
     array([[1.  , 0.67]])
     """
 
     squares: FloatArray
     rows: IntArray
+    own: FloatArray
     gammas: FloatArray
 
     def times(self, fold: int, coef: FloatArray) -> FloatArray:
@@ -54,17 +56,10 @@ class RbfOfFolds:
         return combine(self.squares, self.rows, self.rows, coef, nothing, gamma)
 
     def problem(self, problem: Problem) -> Problem:
-        return OnDemand.of(problem, RbfRows(self._own))
+        return OnDemand.of(problem, RbfRows(self.own))
 
     def turn(self, problem: Problem, fold: int) -> None:
         problem.kernel_rows.start_over(float(self.gammas[fold]))
-
-    @cached_property
-    def _own(self) -> FloatArray:
-        """Distances between the rows of the problem alone."""
-        if len(self.rows) == len(self.squares) and (np.diff(self.rows) == 1).all():
-            return self.squares
-        return gather(self.squares, self.rows, self.rows)
 
 
 class OnDemand(Problem):

@@ -191,8 +191,13 @@ class Tracker:
         return new if status == Status.CONVERGED else self.move(point, point.C)
 
     def adopt(self, point: Point, C: float) -> Point:
-        """A feasible point near the solution of a larger training set, to start from."""
-        return self._feasible(point, C, self.problem.weight == 0)
+        """The solution of a larger training set, to start from.
+
+        Rows that take no part keep their coefficient until the first steps take it from them.
+        """
+        state = np.where(self.problem.weight == 0, np.int8(-1), point.state)
+        ratio = C / point.C
+        return Point(C, state, ratio * point.coef, ratio * point.h, point.b, rate=point.rate)
 
     def finish(self, points: Sequence[Point], reach: float = 0.0) -> list[Point]:
         """Solve what is rough among the points of one training set, all at once.

@@ -27,7 +27,7 @@ from .._core.reference.residuals import ROUNDING
 from ..problem.losses import PiecewiseLinear
 from ..problem.problem import Guests, Task
 from ..problem.units import Units
-from ..tolerances import AT_BOUND, ROUGH
+from ..tolerances import AT_BOUND, ROUGH, TIE
 from ..types import FloatArray, IntArray
 from .certificate import Certificate, attainable, judge_for, relative_gap, without
 from .claims import Claims
@@ -383,7 +383,7 @@ class Ledger:
         if nearby and np.isfinite(self.objective[l]):
             self.how[l, which] = how
             return self._solved_nearby(np.atleast_1d(l), which, coef, intercept, within)[0]
-        where = np.broadcast_to(np.asarray(l, dtype=np.intp), which.shape)
+        where = np.full(which.shape, l, dtype=np.intp)
         return self._solved_blocks(where, which, coef, intercept, how, within)
 
     def _inherit(self, l: int, folds: IntArray) -> None:
@@ -529,13 +529,15 @@ class Ledger:
         floor: FloatArray,
     ) -> None:
         """Values and labels of the rows that folds are tested on, guests among them."""
-        offsets, rows = self.task.folds.offsets, self.task.folds.pair_rows
-        sizes = np.diff(offsets)[which]
-        one = np.repeat(np.arange(len(which)), sizes)  # which solution, for each tested row
-        ends = np.cumsum(sizes)
-        pairs = np.arange(len(one)) + np.repeat(offsets[which] - (ends - sizes), sizes)
-        values = h[one, rows[pairs]] + b[one]
-        self._decide(where[one], pairs, which[one], values, floor[one])
+        problem, folds = self.task.problem, self.task.folds
+        blur, blurred = self._blur(where, which, floor), np.empty(len(which), dtype=np.uint8)
+        tests, wrong = (folds.offsets, folds.pair_rows), self.wrong.view(np.uint8)
+        solutions = h, b, blur, where, which
+        _residuals.tested_values(*solutions, *tests, problem.y, TIE, self.decision, wrong, blurred)
+        if problem.target.numeric:
+            wrong[where] = 0  # no number is
+        elif blurred.any():
+            self._misses(where[blurred > 0], which[blurred > 0])
         guests = self.task.guests
         if self.guests and guests is not None:
             for fold in _numbered(which, len(self.task.folds))[0]:
@@ -613,17 +615,25 @@ class Ledger:
         as rows miss their knots, could turn round (where the tolerance is rough, such labels are
         counted: `unproved`).
         """
-        problem, tol, target = self.task.problem, self.task.tol, self.task.problem.target
-        y, blur = problem.y[self.task.folds.pair_rows[pairs]], floor / ROUNDING
-        if tol < ROUGH:
-            blur = blur + 2.0 * np.minimum(self.kkt[l, folds], tol)
+        problem, target = self.task.problem, self.task.problem.target
+        y, blur = problem.y[self.task.folds.pair_rows[pairs]], self._blur(l, folds, floor)
         self.decision[l, pairs] = values
         self.wrong[l, pairs] = target.wrong(y, values)
         blurred = target.wrong(y, values - blur) != target.wrong(y, values + blur)
         if blurred.any():
             where = np.broadcast_to(l, blurred.shape)[blurred]
-            columns = np.broadcast_to(folds, blurred.shape)[blurred]
-            self.kkt[where, columns] = np.maximum(self.kkt[where, columns], 1.0)
+            self._misses(where, np.broadcast_to(folds, blurred.shape)[blurred])
+
+    def _blur(self, l: Any, folds: Any, floor: Any) -> FloatArray:
+        """How far values of solutions, whose figures are entered, may be off; see `_decide`."""
+        blur, tol = floor / ROUNDING, self.task.tol
+        if tol < ROUGH:
+            blur = blur + 2.0 * np.minimum(self.kkt[l, folds], tol)
+        return np.asarray(blur)
+
+    def _misses(self, l: IntArray, folds: IntArray) -> None:
+        """Labels there mean nothing."""
+        self.kkt[l, folds] = np.maximum(self.kkt[l, folds], 1.0)
 
     def _better(self, l: IntArray, columns: IntArray, out: FloatArray) -> NDArray[np.bool_]:
         """Which solutions are better than those entered before, if any."""

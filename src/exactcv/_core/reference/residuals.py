@@ -24,6 +24,7 @@ __all__ = [
     "reported_gap",
     "smo_steps",
     "tally",
+    "tested_values",
     "touched_columns",
 ]
 
@@ -366,3 +367,25 @@ def walk(
         target = size + np.where(at_knot[own], ahead, 0.0)
         least[mine] = stops[np.searchsorted(so_far, target - margin, side="left")]
         most[mine] = stops[np.searchsorted(so_far, size + total + margin, side="right")]
+
+
+def tested_values(
+    h: FloatArray,
+    intercept: FloatArray,
+    blur: FloatArray,
+    where: IntArray,
+    which: IntArray,
+    offsets: IntArray,
+    rows: IntArray,
+    y: FloatArray,
+    tie: float,
+    decision: FloatArray,
+    wrong: NDArray[np.uint8],
+    blurred: NDArray[np.uint8],
+) -> None:
+    for k, (l, fold) in enumerate(zip(where, which, strict=True)):
+        at = slice(offsets[fold], offsets[fold + 1])
+        values, signs = h[k, rows[at]] + intercept[k], y[rows[at]]
+        decision[l, at], wrong[l, at] = values, ~(signs * values > tie)
+        low, high = signs * (values - blur[k]) > tie, signs * (values + blur[k]) > tie
+        blurred[k] = (low != high).any()
