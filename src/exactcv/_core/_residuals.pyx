@@ -289,18 +289,17 @@ def tested_values(
     """What solution k, of fold ``which[k]`` at grid point ``where[k]``, says of the fold's rows.
 
     Fold f is tested on rows[offsets[f] : offsets[f + 1]]; its values are entered at those places
-    of ``decision``, and in ``wrong`` whether they do not have the sign of y, as those up to ``tie``.
-    ``blurred[k]`` says whether the label of one of them changes if its value does by ``blur[k]``.
+    of ``decision``, and in ``wrong`` whether they do not have the sign of y, as no value up to
+    ``tie`` has.  ``blurred[k]`` says whether a label changes if its value does by ``blur[k]``.
     """
-    cdef Py_ssize_t k, l, t
+    cdef Py_ssize_t k, t, line
     cdef double value, sign
     with nogil:
         for k in range(h.shape[0]):
-            l = where[k]
-            blurred[k] = 0
+            line, blurred[k] = where[k], 0
             for t in range(offsets[which[k]], offsets[which[k] + 1]):
                 value, sign = h[k, rows[t]] + intercept[k], y[rows[t]]
-                decision[l, t] = value
-                wrong[l, t] = not sign * value > tie
+                decision[line, t] = value
+                wrong[line, t] = not sign * value > tie
                 if (sign * (value - blur[k]) > tie) != (sign * (value + blur[k]) > tie):
                     blurred[k] = 1

@@ -84,11 +84,11 @@ class OnDemand(Problem):
         return self._source
 
     @property
-    def K(self) -> FloatArray:  # type: ignore[override]
+    def K(self) -> FloatArray:
         return self._source.complete()
 
     @property
-    def K_single(self) -> tuple[NDArray[np.float32], float]:  # type: ignore[override]
+    def K_single(self) -> tuple[NDArray[np.float32], float]:
         return in_single_precision(self.K, self.diagonal)
 
 

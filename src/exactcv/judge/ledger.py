@@ -497,7 +497,8 @@ class Ledger:
         better = self._better(where, which, out)
         meets = self._meets(out, within)
         if not better.all():
-            where, which, coef, h, b, out = (one[better] for one in (where, which, coef, h, b, out))
+            where, which, out = where[better], which[better], out[better]
+            coef, h, b = coef[better], h[better], b[better]
         self._note(where, which, out)
         if self._seen is not None:
             self._seen(self, which, coef, h, b)

@@ -88,7 +88,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 
@@ -132,19 +131,22 @@ class PiecewiseLinearJudge:
         if left_out is not None:
             weight = weight.copy()
             weight[left_out] = 0.0
-        if reference.is_hinge(loss):
-            return cls._of_tables(loss, weight, fit_intercept, scale)
-        return cls._of_lines(loss, weight, fit_intercept, scale)
+        if not reference.is_hinge(loss):
+            return cls._of_lines(loss, weight, fit_intercept, scale)
+        tables = HingeTables.of(loss.knots[:, 0], weight[None], fit_intercept, scale)
+        heaviest = float(weight.max(initial=0.0))
+        return cls(loss, weight, fit_intercept, scale, tables, None, heaviest)
 
     @classmethod
-    def _of_tables(cls, loss: PiecewiseLinear, weight: FloatArray, *more: Any) -> Self:
-        tables = HingeTables.of(loss.knots[:, 0], weight[None], *more)
-        return cls(loss, weight, *more, tables, None, float(weight.max(initial=0.0)))
-
-    @classmethod
-    def _of_lines(cls, loss: PiecewiseLinear, weight: FloatArray, *more: Any) -> Self:
-        lines = _lines(loss, weight, *more)
-        return cls(loss, weight, *more, None, lines, float(weight.max(initial=0.0)))
+    def _of_lines(
+        cls,
+        loss: PiecewiseLinear,
+        weight: FloatArray,
+        fit_intercept: bool,
+        scale: reference.Scale,
+    ) -> PiecewiseLinearJudge:
+        lines, heaviest = _lines(loss, weight, fit_intercept, scale), weight.max(initial=0.0)
+        return cls(loss, weight, fit_intercept, scale, None, lines, float(heaviest))
 
     def without(self, left_out: Sequence[IntArray]) -> HingeTables | list[PiecewiseLinearJudge]:
         """The judges of the same rows but ``left_out``, for several such sets."""
