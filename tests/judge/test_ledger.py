@@ -10,11 +10,12 @@ from _oracle import make_task as make_small_task
 from _oracle import run
 from _problems import BUILDERS, FloatArray, Small, floor, mixture, rounding, weighted
 
+from exactcv._core import _residuals
 from exactcv._core.reference import residuals as reference
 from exactcv.algorithms.refit import METHOD
 from exactcv.engine.smo import solve
 from exactcv.judge import ledger as ledger_module
-from exactcv.judge.certificate import residuals
+from exactcv.judge.certificate import judge_for, residuals, without
 from exactcv.judge.ledger import FALLBACK, PROVED, SOLVED, UNCHANGED, Ledger
 from exactcv.problem.folds import Folds
 from exactcv.problem.grid import Grid
@@ -92,8 +93,6 @@ def test_sizes_equal_twin(n: int) -> None:
 
 
 def test_touched_columns_equals_twin() -> None:
-    from exactcv._core import _residuals
-
     rng = np.random.default_rng(0)
     base = rng.normal(size=30)
     coef = np.tile(base, (5, 1))
@@ -105,6 +104,43 @@ def test_touched_columns_equals_twin() -> None:
     count = _residuals.touched_columns(coef, base, own, np.empty(30), columns)
     assert columns[:count].tolist() == reference.touched_columns(coef, base, own).tolist()
     assert own[3] in columns[:count]
+
+
+def test_tested_values_equal_their_twin() -> None:
+    rng, folds = np.random.default_rng(0), three_folds(40)
+    h, b = rng.normal(size=(7, 40)), rng.normal(size=7)
+    h[3, 2:9], h[5, 4] = -b[3], np.nan  # ties, and no number
+    blur = np.array([0.0, 1e-9, 0.2, 0.0, 2e-9, 1.0, 0.0])
+    where, which = np.array([0, 1, 2, 0, 1, 2, 0]), np.array([0, 0, 0, 1, 1, 1, 2])
+    y, found = rng.choice([-1.0, 1.0], 40), []
+    for module in (_residuals, reference):
+        decision, wrong = np.zeros((3, 40)), np.zeros((3, 40), dtype=np.uint8)
+        blurred, tests = np.zeros(7, dtype=np.uint8), (folds.offsets, folds.pair_rows)
+        entries = decision, wrong, blurred
+        module.tested_values(h, b, blur, where, which, *tests, y, 1e-9, *entries)
+        found.append(entries)
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert found[0][2].any() and not found[0][2].all()
+
+
+def test_folds_judged_at_once_are_judged_as_one_by_one() -> None:
+    small, folds = mixture(30), three_folds(30)
+    weight = small.weight * np.linspace(0.5, 2.0, 30)
+    judge = judge_for(Problem(small.K, small.y, weight, hinge(small.y)))
+    rng = np.random.default_rng(1)
+    coef = small.y * rng.uniform(0.0, 1.0, (5, 30)) * weight
+    which, Cs = np.array([2, 0, 1, 1, 2]), np.array([1.0, 1.0, 2.0, 1.0, 3.0])
+    h = coef @ small.K
+    together = without(judge, make_task(small, folds, Cs).problem, folds.left_out)
+    b = together.intercepts(h, coef, Cs, which)
+    figures = together.figures(h, coef, b, Cs, which)
+    for k, fold in enumerate(which):
+        problem, one = Problem(small.K, small.y, weight, hinge(small.y)), slice(k, k + 1)
+        alone = judge_for(problem, folds.left_out[fold])
+        np.testing.assert_array_equal(b[one], alone.intercepts(h[one], coef[one], Cs[one]))
+        expected = alone.figures(h[one], coef[one], b[one], Cs[one])
+        np.testing.assert_array_equal(figures[one], expected)
 
 
 @pytest.mark.parametrize("scale", [True, False])

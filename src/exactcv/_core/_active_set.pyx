@@ -26,6 +26,7 @@ from libc.string cimport memcpy
 import numpy as np
 
 from exactcv._core._factor cimport Factor
+from exactcv._core._gather cimport RbfRows
 
 cdef extern from "vector.h" nogil:
     void exactcv_add_rows(const double *K, Py_ssize_t n, const Py_ssize_t *rows, const double *a,
@@ -67,7 +68,9 @@ cdef class ActiveSet:
 
     Parameters
     ----------
-    K : (n, n), knots : (n, m), levels : (n, m + 1)
+    K : (n, n) or RbfRows
+        In place of the matrix what computes its rows: those with a coefficient are needed alone.
+    knots : (n, m), levels : (n, m + 1)
         ``levels`` are the coefficients on the segments at C = 1, falling along each row.
     intercept : bool
     """
@@ -90,8 +93,13 @@ cdef class ActiveSet:
     cdef double[:, ::1] spare
     cdef signed char[::1] spare_state
     cdef double largest
+    cdef RbfRows source
+    cdef bint on_demand
 
     def __init__(self, K, knots, levels, bint intercept):
+        self.on_demand = isinstance(K, RbfRows)
+        if self.on_demand:
+            self.source, K = K, K.K
         self.K, self.knots, self.levels = K, knots, levels
         ends = np.full((knots.shape[0], knots.shape[1] + 2), np.inf)
         ends[:, 0], ends[:, 1:-1] = -np.inf, knots
@@ -257,6 +265,8 @@ cdef class ActiveSet:
 
     cdef void _flush(self, double[::1] h) noexcept nogil:
         """Bring h = K c up to date."""
+        if self.on_demand:
+            self.source.need(&self.pending_rows[0], self.n_pending)
         exactcv_add_rows(&self.K[0, 0], self.n, &self.pending_rows[0], &self.pending_steps[0],
                          self.n_pending, &h[0])
         self.n_pending = 0
@@ -283,6 +293,8 @@ cdef class ActiveSet:
         """Make room for M and its factor; not 0 if K_MM is not positive semidefinite."""
         if size > self.capacity:
             self._reserve(size + size // 2)
+        if self.on_demand:
+            self.source.need(&self.at_knot[0], size)
         return self.factor.prepare(self.at_knot, size, few) if size > 0 else 0
 
     cdef bint _drifted(self, Py_ssize_t size, signed char[::1] state, double[::1] h,
@@ -421,8 +433,10 @@ cdef class ActiveSet:
             else:
                 b_up, high, up = 0.0, INFINITY, -1
         if up >= 0:
+            self._need(up)
             both += self.K[up, up]
         if down >= 0:
+            self._need(down)
             both += self.K[down, down]
         curvature = both
         if up >= 0 and down >= 0:
@@ -437,6 +451,11 @@ cdef class ActiveSet:
             self._shift(down, -step, c, h)
             state[down] = self._state_of(C, down, c[down])
         self._flush(h)
+
+    cdef inline void _need(self, Py_ssize_t row) noexcept nogil:
+        """See that a row of K is there."""
+        if self.on_demand:
+            self.source.need(&row, 1)
 
     cdef inline void _box(self, double C, Py_ssize_t row, signed char[::1] state, double* low,
                           double* high) noexcept nogil:

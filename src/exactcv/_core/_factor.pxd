@@ -21,3 +21,4 @@ cdef class Factor:
     cdef int _update(self) noexcept nogil
     cdef double _entry(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil
     cdef void _back_and_forth(self, char trans, double* x) noexcept nogil
+    cdef void _clear(self) noexcept nogil

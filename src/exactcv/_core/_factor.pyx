@@ -95,6 +95,19 @@ cdef class Factor:
                 size += 1
         return size, self._find_changes(self.listed, size, False) if firm else -1
 
+    def start_over(self):
+        """As if nothing had been factorised yet."""
+        self._clear()
+
+    cdef void _clear(self) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(self.n_base):
+            self.place[self.base[i]] = -1
+        for i in range(self.n_columns):
+            self.column_of[self.column_rows[i]] = -1
+        self.n_base = self.n_columns = self.n_changed = self.room = 0
+        self.updated = self.firm = False
+
     cdef void forget(self) noexcept nogil:
         """The next set is factorised, unless it is the base itself."""
         self.room = 0
@@ -154,12 +167,8 @@ cdef class Factor:
         if size * size > self.triangle.shape[0]:
             self.triangle = np.empty((size + size // 4) ** 2)
         with nogil:
-            for i in range(self.n_base):
-                self.place[self.base[i]] = -1
-            for i in range(self.n_columns):
-                self.column_of[self.column_rows[i]] = -1
-            self.n_base, self.n_columns, self.n_changed, self.room = size, 0, 0, 0
-            self.updated = False
+            self._clear()
+            self.n_base = size
             self.n_factorised += 1
             self.top = 0.0
             for i in range(size):

@@ -1,3 +1,6 @@
+import numpy as np
+from numpy.typing import NDArray
+
 from ..types import FloatArray, IntArray
 
 def judge(
@@ -5,11 +8,12 @@ def judge(
     coef: FloatArray,
     intercept: FloatArray,
     C: FloatArray,
-    table: FloatArray,
+    tables: FloatArray,
+    which: IntArray,
     own: IntArray,
     widest: float,
-    heaviest: float,
-    lightest: float,
+    heaviest: FloatArray,
+    lightest: FloatArray,
     slack: float,
     fit_intercept: bool,
     blurred: FloatArray,
@@ -19,7 +23,8 @@ def intercepts(
     h: FloatArray,
     coef: FloatArray,
     C: FloatArray,
-    table: FloatArray,
+    tables: FloatArray,
+    which: IntArray,
     own: IntArray,
     near: float,
     out: FloatArray,
@@ -38,4 +43,18 @@ def nearby_values(
     pack: FloatArray,
     panel: FloatArray,
     out: FloatArray,
+) -> None: ...
+def tested_values(
+    h: FloatArray,
+    intercept: FloatArray,
+    blur: FloatArray,
+    where: IntArray,
+    which: IntArray,
+    offsets: IntArray,
+    rows: IntArray,
+    y: FloatArray,
+    tie: float,
+    decision: FloatArray,
+    wrong: NDArray[np.uint8],
+    blurred: NDArray[np.uint8],
 ) -> None: ...

@@ -3,7 +3,8 @@
 """The judge's hot loops: h = K c for blocks of nearby solutions, and one pass over each.
 
 Twins in NumPy, in ``reference/residuals.py``: ``judge`` is ``tally``, ``intercepts`` is
-``intercept.canonical_intercept``, and ``touched_columns`` and ``nearby_values`` bear their names.
+``intercept.canonical_intercept``, and ``touched_columns``, ``nearby_values`` and ``tested_values``
+bear their names.
 """
 
 from libc.math cimport INFINITY, fabs, isfinite, sqrt
@@ -63,11 +64,12 @@ def judge(
     const double[:, ::1] coef,
     const double[::1] intercept,
     const double[::1] C,
-    const double[:, ::1] table,
+    const double[:, :, ::1] tables,
+    const Py_ssize_t[::1] which,
     const Py_ssize_t[::1] own,
     double widest,
-    double heaviest,
-    double lightest,
+    const double[::1] heaviest,
+    const double[::1] lightest,
     double slack,
     bint fit_intercept,
     const double[::1] blurred,
@@ -75,54 +77,58 @@ def judge(
 ):
     """KKT violation, duality gap, primal objective and floor of each solution (hinge loss).
 
-    ``own[k]`` is a row that solution k leaves out beyond those without weight in ``table``, or -1.
+    Solution k is one of training set ``which[k]``.  ``own[k]`` is a row that it leaves out beyond
+    those without weight in ``tables[which[k]]``, or -1.
     out[k] = (violation, absolute gap, primal, floor).  See ``judge/piecewise_linear.py`` for what
-    they mean; ``widest`` is max sqrt(K_ii), ``heaviest`` the largest weight, ``lightest`` the least
-    and ``blurred[k]`` what the h of solution k may be off by besides rounding.
+    they mean; ``widest`` is max sqrt(K_ii), ``heaviest`` the largest weight of each training set,
+    ``lightest`` the least and ``blurred[k]`` what the h of solution k may be off by besides
+    rounding.
     """
-    cdef Py_ssize_t n = coef.shape[1], k, j
+    cdef Py_ssize_t n = coef.shape[1], k, j, w
     cdef exactcv_tally_t t
-    cdef double size
+    cdef const double *table
+    cdef double size, stiff
     with nogil:
         for k in range(coef.shape[0]):
             memset(&t, 0, sizeof(t))
-            j = own[k]
+            j, w = own[k], which[k]
+            table = &tables[w, 0, 0]
             exactcv_tally(
-                &h[k, 0], &coef[k, 0], &table[0, 0], n, 0, n if j < 0 else j, C[k], intercept[k],
+                &h[k, 0], &coef[k, 0], table, n, 0, n if j < 0 else j, C[k], intercept[k],
                 NEAR, slack, &t)
             if j >= 0:
                 exactcv_tally(
-                    &h[k, 0], &coef[k, 0], &table[0, 0], n, j + 1, n, C[k], intercept[k],
+                    &h[k, 0], &coef[k, 0], table, n, j + 1, n, C[k], intercept[k],
                     NEAR, slack, &t)
-                size = fabs(coef[k, j])
-                t.residual = max(t.residual, size * max(table[3, j], 1.0 / (C[k] * heaviest)))
+                size, stiff = fabs(coef[k, j]), tables[w, 3, j]
+                t.residual = max(t.residual, size * max(stiff, 1.0 / (C[k] * heaviest[w])))
                 t.size += size
                 t.norm += coef[k, j] * h[k, j]
-                size *= table[3, j]
+                size *= stiff
                 t.stray += size
                 t.reach += size
             conclude(&t, intercept[k], widest, fit_intercept, blurred[k], &out[k, 0])
             if fit_intercept:
-                size = doubt(&h[k, 0], &coef[k, 0], table, j, C[k], intercept[k], &t, heaviest,
-                             lightest, slack)
+                size = doubt(&h[k, 0], &coef[k, 0], table, n, j, C[k], intercept[k], &t,
+                             heaviest[w], lightest[w], slack)
                 out[k, 0] = max(out[k, 0], size)
 
 
 cdef inline double doubt(
-    const double *h, const double *coef, const double[:, ::1] table, Py_ssize_t own, double C,
-    double b, exactcv_tally_t *t, double heaviest, double lightest, double near,
+    const double *h, const double *coef, const double *table, Py_ssize_t n, Py_ssize_t own,
+    double C, double b, exactcv_tally_t *t, double heaviest, double lightest, double near,
 ) noexcept nogil:
     """How far b may be from what the rule picks; see ``intercept.doubt``."""
     cdef double blur = BALANCE * ROUNDOFF * t.size, off = fabs(t.sum), low, high, strict
     if t.inside > DOUBT * near * C * heaviest + blur + off:
         if t.inside > CLEAR * C * heaviest:
             return 0.0
-        limits(h, coef, table, own, C, 0.0, t.inside / table.shape[1], &low, &high)
+        limits(h, coef, table, n, own, C, 0.0, t.inside / n, &low, &high)
         return max(low - b, b - high, 0.0)
-    limits(h, coef, table, own, C, 0.0, blur, &low, &high)
+    limits(h, coef, table, n, own, C, 0.0, blur, &low, &high)
     strict = from_middle(low, high, b)
-    limits(h, coef, table, own, C, near * DOUBT, blur + (off if off <= CLEAR * t.size else 0.0),
-           &low, &high)
+    limits(h, coef, table, n, own, C, near * DOUBT,
+           blur + (off if off <= CLEAR * t.size else 0.0), &low, &high)
     if off > blur or C * lightest <= blur:
         return max(fabs(low - b), fabs(high - b))
     return max(strict, from_middle(low, high, b))
@@ -166,30 +172,31 @@ def intercepts(
     const double[:, ::1] h,
     const double[:, ::1] coef,
     const double[::1] C,
-    const double[:, ::1] table,
+    const double[:, :, ::1] tables,
+    const Py_ssize_t[::1] which,
     const Py_ssize_t[::1] own,
     double near,
     double[::1] out,
 ):
     """The intercept that the rule picks for each solution (hinge loss)."""
-    cdef Py_ssize_t k
+    cdef Py_ssize_t k, n = coef.shape[1]
     cdef double low, high
     with nogil:
         for k in range(coef.shape[0]):
-            limits(&h[k, 0], &coef[k, 0], table, own[k], C[k], near, 0.0, &low, &high)
+            limits(&h[k, 0], &coef[k, 0], &tables[which[k], 0, 0], n, own[k], C[k], near, 0.0,
+                   &low, &high)
             out[k] = middle(low, high)
 
 
 cdef inline void limits(
-    const double *h, const double *coef, const double[:, ::1] table, Py_ssize_t own, double C,
-    double near, double blur, double *low, double *high,
+    const double *h, const double *coef, const double *table, Py_ssize_t n, Py_ssize_t own,
+    double C, double near, double blur, double *low, double *high,
 ) noexcept nogil:
     """The ends of the interval of intercepts; see ``intercept.intercept_limits``."""
-    cdef Py_ssize_t n = table.shape[1]
     low[0], high[0] = -INFINITY, INFINITY
-    exactcv_limits(h, coef, &table[0, 0], n, 0, n if own < 0 else own, C, near, blur, low, high)
+    exactcv_limits(h, coef, table, n, 0, n if own < 0 else own, C, near, blur, low, high)
     if own >= 0:
-        exactcv_limits(h, coef, &table[0, 0], n, own + 1, n, C, near, blur, low, high)
+        exactcv_limits(h, coef, table, n, own + 1, n, C, near, blur, low, high)
 
 
 def sizes(const double[:, ::1] coef, const double[::1] scale, double[::1] out):
@@ -264,3 +271,36 @@ def nearby_values(
         for k in range(block):
             j = own[k]
             exactcv_add(&h_base[0], &K[j, 0], coef[k, j] - base[j], n, &out[k, 0])
+
+
+def tested_values(
+    const double[:, ::1] h,
+    const double[::1] intercept,
+    const double[::1] blur,
+    const Py_ssize_t[:] where,
+    const Py_ssize_t[:] which,
+    const Py_ssize_t[:] offsets,
+    const Py_ssize_t[:] rows,
+    const double[:] y,
+    double tie,
+    double[:, ::1] decision,
+    unsigned char[:, ::1] wrong,
+    unsigned char[::1] blurred,
+):
+    """What solution k, of fold ``which[k]`` at grid point ``where[k]``, says of the fold's rows.
+
+    Fold f is tested on rows[offsets[f] : offsets[f + 1]]; its values are entered at those places
+    of ``decision``, and in ``wrong`` whether they do not have the sign of y, as no value up to
+    ``tie`` has.  ``blurred[k]`` says whether a label changes if its value does by ``blur[k]``.
+    """
+    cdef Py_ssize_t k, t, line
+    cdef double value, sign
+    with nogil:
+        for k in range(h.shape[0]):
+            line, blurred[k] = where[k], 0
+            for t in range(offsets[which[k]], offsets[which[k] + 1]):
+                value, sign = h[k, rows[t]] + intercept[k], y[rows[t]]
+                decision[line, t] = value
+                wrong[line, t] = not sign * value > tie
+                if (sign * (value - blur[k]) > tie) != (sign * (value + blur[k]) > tie):
+                    blurred[k] = 1

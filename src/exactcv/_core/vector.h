@@ -254,6 +254,14 @@ static void exactcv_add_rows(const double *K, ptrdiff_t n, const ptrdiff_t *rows
     }
 }
 
+/* y = y + a x. */
+EXACTCV_CLONES
+static void exactcv_axpy(double a, const double *restrict x, ptrdiff_t n, double *restrict y)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        y[i] += a * x[i];
+}
+
 /* d = exp(-gamma d) in place, for gamma d >= 0, to about one unit in the last place; where the
  * result would be below 1e-307 it is 0.
  *

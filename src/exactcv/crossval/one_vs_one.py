@@ -29,7 +29,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.fold_kernels import RbfOfFolds
+from ..engine.fold_kernels import RbfOfFolds, rbf_matrix
 from ..judge.certificate import Certificate
 from ..judge.ledger import HOW, Ledger
 from ..problem.folds import Folds, folds_of_rows
@@ -341,12 +341,11 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
     rows = np.flatnonzero(inside)
     signs = np.where(task.codes[rows] == second, 1.0, -1.0)
     part, guests, kernels, gammas = cut_down(task, inside), None, None, None
+    own = task.rows if inside.all() else task.rows.part(rows)
     if task.gammas is not None:
         gammas = np.append(task.gammas[part.kept], task.gammas[-1])
-        kernels = RbfOfFolds(task.rows.K, rows, gammas)
-        own = task.rows.part(rows, kernels.of(len(part.kept)))
-    else:
-        own = task.rows if inside.all() else task.rows.part(rows)
+        kernels = RbfOfFolds(task.rows.K, rows, own.K, gammas)
+        own = replace(own, K=rbf_matrix(own.K, float(gammas[-1])))
     if not inside.all():
         test = tuple(task.folds.pair_rows[at] for at in part.guest_at)
         guests = Guests(task.rows.K, rows, test, gammas)
@@ -436,9 +435,10 @@ def _everywhere(task: ManyClasses, ledger: Ledger, part: Part, guests: Guests | 
 
 def _gather(task: ManyClasses, done: list[_Solved]) -> PairResults:
     n_grid, n_tests = len(task.grid), len(task.folds.pair_rows)
-    votes = np.zeros((n_grid, n_tests, task.n_classes), dtype=np.intp)
+    by_class = np.zeros((task.n_classes, n_grid, n_tests), dtype=np.intp)
     for one in done:
-        _cast(votes, one.fit.first, one.fit.second, one.for_second)
+        _cast(np.moveaxis(by_class, 0, -1), one.fit.first, one.fit.second, one.for_second)
+    votes = np.ascontiguousarray(np.moveaxis(by_class, 0, -1))
     decision = None
     if task.plan.want_decision:
         decision = np.stack([one.decision for one in done], axis=-1)

@@ -203,12 +203,11 @@ class KernelRows:
     def gamma(self) -> float | None:
         return float(self.kernel.gamma) if self.kernel.uses_gamma else None
 
-    def part(self, rows: IntArray, K: FloatArray | None = None) -> KernelRows:
-        """Some of the rows; with a copy of their part of the matrix, or with that K."""
+    def part(self, rows: IntArray) -> KernelRows:
+        """Some of the rows, with a copy of their part of the matrix."""
         same = None if self.same is None else _among(self.same, rows)
         X = None if self.X is None else self.X[rows]
-        K = gather(self.K, rows, rows) if K is None else K
-        return replace(self, K=K, X=X, same=same)
+        return replace(self, K=gather(self.K, rows, rows), X=X, same=same)
 
     def compared(self) -> KernelRows:
         """With equal rows known, so that parts need not look for them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from .path import Point, StateArray, Tracker, follow, rising
 __all__ = ["solve_folds", "together"]
 
 # So many coefficients are entered at a time: those of all folds, where problems are small.
-AT_A_TIME = 4096
+AT_A_TIME = 20_000
 
 
 def together(task: Task) -> list[range]:
@@ -31,11 +31,12 @@ def together(task: Task) -> list[range]:
 
 @dataclass(frozen=True)
 class _Solved:
-    """The path of one fold."""
+    """The path of one fold; ``weight`` are those of rows, ``boxes`` of repeated rows as one."""
 
     fold: int
     tracker: Tracker
     weight: FloatArray
+    boxes: FloatArray
     points: list[Point]
     coef: FloatArray
 
@@ -53,37 +54,49 @@ def solve_folds(
     ``full`` holds the full-data solutions along rising C, with repeated rows as one.
     """
     order = rising(task.grid.Cs)
-    solved = [_solve(task, fold, full, merged, cancel) for fold in folds]
+    solved: list[_Solved] = []
+    for fold in folds:
+        tracker = solved[-1].tracker if solved else None
+        solved.append(_solve(task, fold, full, merged, cancel, tracker))
     good = ledger.solved(
         np.tile(order, len(solved)),
-        np.repeat([one.fold for one in solved], len(order)),
+        np.repeat(np.asarray(folds, dtype=np.intp), len(order)),
         np.concatenate([one.coef for one in solved]),
         within=tolerances.aim(task.tol),
     )
     for one, met in zip(solved, good.reshape(len(solved), -1), strict=True):
         for step, point in enumerate(one.points):
             if not met[step]:
-                _again(ledger, one, int(order[step]), point, merged)
+                _again(task, ledger, one, int(order[step]), point, merged)
             elif point.fallback:
                 ledger.how[order[step], one.fold] = entries.FALLBACK
-    if task.kernels is not None:
-        task.kernels.drop(folds)
-    return sum(one.tracker.solves for one in solved)
+    return solved[-1].tracker.solves
 
 
 def _solve(
-    task: Task, fold: int, full: list[Point], merged: Merged, cancel: NDArray[np.int32]
+    task: Task,
+    fold: int,
+    full: list[Point],
+    merged: Merged,
+    cancel: NDArray[np.int32],
+    tracker: Tracker | None,
 ) -> _Solved:
+    """``tracker``: that of another fold, which has done its work."""
     Cs = np.sort(task.fold_Cs(fold), kind="stable")
     weight = task.problem.weight.copy()
     weight[task.folds.left_out[fold]] = 0.0
-    own, start = merged.problem, full[0]
+    boxes, start = merged.together(weight), full[0]
+    if tracker is not None:
+        tracker.start_over(boxes)
+    else:
+        own = merged.problem if task.kernels is None else task.kernels.problem(merged.problem)
+        tracker = Tracker(own.weighted(boxes), cancel, task.tol, task.tol >= tolerances.ROUGH)
+    nobody = boxes == 0
     if task.kernels is not None:
-        own = task.fold_problem(fold)
-        start = replace(start, h=own.K @ start.coef)
-    problem = own.weighted(merged.together(weight))
-    tracker = Tracker(problem, cancel, task.tol, task.tol >= tolerances.ROUGH)
-    nobody = problem.weight == 0
+        task.kernels.turn(tracker.problem, fold)
+        coef = np.where(nobody, 0.0, start.coef)
+        h = tracker.problem.kernel_rows.times(coef)
+        start = Point(start.C, start.state, coef, h, start.b, rate=start.rate)
 
     def guess(step: int, point: Point) -> StateArray:
         """Rows that agreed with the full data at the last C are expected to do so at this one."""
@@ -94,12 +107,16 @@ def _solve(
 
     points = follow(tracker, tracker.adopt(start, float(Cs[0])), Cs, guess)
     coef = merged.apart(np.array([point.coef for point in points]), weight)
-    return _Solved(fold, tracker, weight, points, coef)
+    return _Solved(fold, tracker, weight, boxes, points, coef)
 
 
-def _again(ledger: Ledger, one: _Solved, l: int, point: Point, merged: Merged) -> None:
+def _again(task: Task, ledger: Ledger, one: _Solved, l: int, point: Point, merged: Merged) -> None:
     """A solution that misses the mark: once more, with K c computed afresh."""
     tracker = one.tracker
+    if tracker.problem.weight is not one.boxes:  # it has gone on to another fold
+        tracker.start_over(one.boxes)
+        if task.kernels is not None:
+            task.kernels.turn(tracker.problem, one.fold)
     for solve_again in tracker.attempts:
         point = solve_again(point)
         how = entries.FALLBACK if point.fallback else entries.SOLVED

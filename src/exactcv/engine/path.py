@@ -138,7 +138,8 @@ class Tracker:
         self._asked = tol
         # Block steps from afar stalled: at so many C they are not tried, and at more the next time.
         self._pause = self._last_pause = 0
-        self._solver = ActiveSet(problem.K, problem.loss.knots, levels, problem.fit_intercept)
+        kernel, knots = problem.kernel_rows, problem.loss.knots
+        self._solver = ActiveSet(kernel, knots, levels, problem.fit_intercept)
 
     @property
     def factor(self) -> Factor:
@@ -175,6 +176,12 @@ class Tracker:
         self.problem, self._cancel = self.problem.weighted(weight), cancel
         self.__dict__.pop("_working_sets", None)
 
+    def start_over(self, weight: FloatArray) -> None:
+        """Other boxes of the rows, and nothing is known yet: as a new tracker, but made at once."""
+        self.resume(weight, self._cancel)
+        self.factor.start_over()
+        self._pause = self._last_pause = 0
+
     def nearby(self, point: Point) -> Point:
         """The solution from one with nearly the same states, whatever a factor costs: it is there.
 
@@ -184,8 +191,13 @@ class Tracker:
         return new if status == Status.CONVERGED else self.move(point, point.C)
 
     def adopt(self, point: Point, C: float) -> Point:
-        """A feasible point near the solution of a larger training set, to start from."""
-        return replace(self._feasible(point, C, self.problem.weight == 0), rate=point.rate)
+        """The solution of a larger training set, to start from.
+
+        Rows that take no part keep their coefficient until the first steps take it from them.
+        """
+        state = np.where(self.problem.weight == 0, np.int8(-1), point.state)
+        ratio = C / point.C
+        return Point(C, state, ratio * point.coef, ratio * point.h, point.b, rate=point.rate)
 
     def finish(self, points: Sequence[Point], reach: float = 0.0) -> list[Point]:
         """Solve what is rough among the points of one training set, all at once.

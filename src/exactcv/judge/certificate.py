@@ -27,7 +27,7 @@ from ..problem.problem import Problem
 from ..runtime.frozen import freeze
 from ..types import BoolArray, FloatArray, IntArray
 from .differentiable import DifferentiableJudge
-from .piecewise_linear import PiecewiseLinearJudge
+from .piecewise_linear import HingeTables, PiecewiseLinearJudge
 from .smooth_svm import SmoothSVMJudge
 from .squared import SquaredJudge
 
@@ -200,11 +200,59 @@ def judge_for(problem: Problem, left_out: IntArray | None = None) -> Judge:
     return judge
 
 
-def without(judge: Judge, problem: Problem, left_out: IntArray) -> Judge:
-    """The judge of all rows but ``left_out``, from that of all rows."""
-    if isinstance(judge, PiecewiseLinearJudge):
-        return judge.without(left_out)
-    return judge_for(problem, left_out)
+class FoldJudges(Protocol):
+    """The judges of several training sets; ``which`` names for each solution its own."""
+
+    def intercepts(
+        self, h: FloatArray, coef: FloatArray, C: FloatArray, which: IntArray
+    ) -> FloatArray: ...
+
+    def figures(
+        self,
+        h: FloatArray,
+        coef: FloatArray,
+        intercept: FloatArray,
+        C: FloatArray,
+        which: IntArray,
+    ) -> FloatArray: ...
+
+
+@dataclass(frozen=True)
+class _OneByOne:
+    """Judges that are asked one after the other."""
+
+    judges: Sequence[Judge]
+
+    def intercepts(
+        self, h: FloatArray, coef: FloatArray, C: FloatArray, which: IntArray
+    ) -> FloatArray:
+        out = np.empty(len(coef))
+        for k, judge in enumerate(self.judges):
+            mine = which == k
+            out[mine] = judge.intercepts(h[mine], coef[mine], C[mine])
+        return out
+
+    def figures(
+        self,
+        h: FloatArray,
+        coef: FloatArray,
+        intercept: FloatArray,
+        C: FloatArray,
+        which: IntArray,
+    ) -> FloatArray:
+        out = np.empty((len(coef), 4))
+        for k, judge in enumerate(self.judges):
+            mine = which == k
+            out[mine] = judge.figures(h[mine], coef[mine], intercept[mine], C[mine])
+        return out
+
+
+def without(judge: Judge, problem: Problem, left_out: Sequence[IntArray]) -> FoldJudges:
+    """The judges of all rows but ``left_out``, a set each, from the judge of all rows."""
+    if not isinstance(judge, PiecewiseLinearJudge):
+        return _OneByOne([judge_for(problem, rows) for rows in left_out])
+    found = judge.without(left_out)
+    return found if isinstance(found, HingeTables) else _OneByOne(found)
 
 
 def attainable(tol: float, floor: Any, within: float | None = None) -> FloatArray:

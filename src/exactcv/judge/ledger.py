@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core import _residuals
-from .._core._gather import gather, gather_rbf
+from .._core._gather import combine
 from .._core.reference.residuals import ROUNDING
 from ..problem.losses import PiecewiseLinear
-from ..problem.problem import Guests, Problem, Task
+from ..problem.problem import Guests, Task
 from ..problem.units import Units
-from ..tolerances import AT_BOUND, ROUGH
+from ..tolerances import AT_BOUND, ROUGH, TIE
 from ..types import FloatArray, IntArray
 from .certificate import Certificate, attainable, judge_for, relative_gap, without
 from .claims import Claims
@@ -385,7 +385,7 @@ class Ledger:
         if nearby and np.isfinite(self.objective[l]):
             self.how[l, which] = how
             return self._solved_nearby(np.atleast_1d(l), which, coef, intercept, within)[0]
-        where = np.broadcast_to(np.asarray(l, dtype=np.intp), which.shape)
+        where = np.full(which.shape, l, dtype=np.intp)
         return self._solved_blocks(where, which, coef, intercept, how, within)
 
     def _inherit(self, l: int, folds: IntArray) -> None:
@@ -490,28 +490,39 @@ class Ledger:
         within: float | None,
     ) -> NDArray[np.bool_]:
         """Solutions of folds, one or several, at grid points."""
-        given = self._given(intercept)
-        h, b, out = np.empty_like(coef), np.empty(len(coef)), np.empty((len(coef), 4))
-        folds = [which[0]] if (which == which[0]).all() else np.unique(which)
-        one_each = len(folds) == len(which) and self.task.kernels is None
-        if one_each:
-            h[:] = self.task.problem.times(coef)
-        for fold in folds:
-            mine = np.flatnonzero(which == fold)
-            Cs = self.task.fold_Cs(int(fold))[where[mine]]
-            if not one_each:
-                h[mine] = self._values(coef[mine], Cs, self.task.fold_problem(int(fold)))
-            found, values = coef[mine], h[mine]
-            judge = without(self._judge, self.task.problem, self.task.folds.left_out[fold])
-            b[mine] = judge.intercepts(values, found, Cs) if given is None else given[mine]
-            out[mine] = judge.figures(values, found, b[mine], Cs)
-        better = np.flatnonzero(self._better(where, which, out))
-        self._note(where[better], which[better], out[better])
+        folds, mine = _numbered(which, len(self.task.folds))
+        Cs = np.array([self.task.fold_Cs(int(fold)) for fold in folds])[mine, where]
+        h = self._products(folds, mine, coef, Cs)
+        left_out = [self.task.folds.left_out[fold] for fold in folds]
+        judges = without(self._judge, self.task.problem, left_out)
+        b = self._given(intercept)
+        b = judges.intercepts(h, coef, Cs, mine) if b is None else b
+        out = judges.figures(h, coef, b, Cs, mine)
+        better = self._better(where, which, out)
+        meets = self._meets(out, within)
+        if not better.all():
+            where, which, out = where[better], which[better], out[better]
+            coef, h, b = coef[better], h[better], b[better]
+        self._note(where, which, out)
         if self._seen is not None:
-            self._seen(self, which[better], coef[better], h[better], b[better])
-        self._decide_blocks(where, which, coef, h, b, out[:, 3], better)
-        self.how[where[better], which[better]] = how
-        return self._meets(out, within)
+            self._seen(self, which, coef, h, b)
+        self._decide_blocks(where, which, coef, h, b, out[:, 3])
+        self.how[where, which] = how
+        return meets
+
+    def _products(
+        self, folds: IntArray, mine: IntArray, coef: FloatArray, Cs: FloatArray
+    ) -> FloatArray:
+        """K c of solutions of ``folds``; ``mine`` says of which."""
+        if self.task.kernels is None and len(folds) == len(mine):
+            return self.task.problem.times(coef)
+        if self.task.kernels is None:
+            return self._values(coef, Cs, order=np.lexsort((Cs, mine)))
+        h = np.empty_like(coef)
+        for k, fold in enumerate(folds):
+            at = mine == k
+            h[at] = self.task.kernels.times(int(fold), coef[at])
+        return h
 
     def _decide_blocks(
         self,
@@ -521,20 +532,21 @@ class Ledger:
         h: FloatArray,
         b: FloatArray,
         floor: FloatArray,
-        better: IntArray,
     ) -> None:
         """Values and labels of the rows that folds are tested on, guests among them."""
-        offsets, rows = self.task.folds.offsets, self.task.folds.pair_rows
-        sizes = np.diff(offsets)[which[better]]
-        one = np.repeat(better, sizes)  # which solution, for each (solution, tested row)
-        ends = np.cumsum(sizes)
-        pairs = np.arange(len(one)) + np.repeat(offsets[which[better]] - (ends - sizes), sizes)
-        values = h[one, rows[pairs]] + b[one]
-        self._decide(where[one], pairs, which[one], values, floor[one])
+        problem, folds = self.task.problem, self.task.folds
+        blur, blurred = self._blur(where, which, floor), np.empty(len(which), dtype=np.uint8)
+        tests, wrong = (folds.offsets, folds.pair_rows), self.wrong.view(np.uint8)
+        solutions = h, b, blur, where, which
+        _residuals.tested_values(*solutions, *tests, problem.y, TIE, self.decision, wrong, blurred)
+        if problem.target.numeric:
+            wrong[where] = 0  # no number is
+        elif blurred.any():
+            self._misses(where[blurred > 0], which[blurred > 0])
         guests = self.task.guests
         if self.guests and guests is not None:
-            for fold in np.unique(which[better]):
-                mine = better[which[better] == fold]
+            for fold in _numbered(which, len(self.task.folds))[0]:
+                mine = np.flatnonzero(which == fold)
                 gamma = None if guests.gammas is None else float(guests.gammas[fold])
                 found = self.elsewhere(guests, guests.test[fold], coef[mine], b[mine], gamma)
                 self.guests[fold][where[mine]] = found
@@ -548,12 +560,8 @@ class Ledger:
         gamma: float | None = None,
     ) -> FloatArray:
         """Values of some solutions on rows that take no part; few coefficients are not zero."""
-        had = np.flatnonzero(coef.any(axis=0))
-        which = guests.K, test, guests.rows[had]
-        between = gather(*which) if gamma is None else gather_rbf(*which, gamma)
-        fresh = _differ(coef)
-        values = coef[np.ix_(fresh, had)] @ between.T
-        return np.asarray(values[np.cumsum(fresh) - 1] + intercept[:, None])
+        which = guests.K, test, guests.rows
+        return combine(*which, coef, intercept, -1.0 if gamma is None else gamma)
 
     @staticmethod
     def _given(intercept: float | FloatArray | None) -> FloatArray | None:
@@ -562,17 +570,21 @@ class Ledger:
         return np.ascontiguousarray(np.atleast_1d(intercept), dtype=float)
 
     def _values(
-        self, coef: FloatArray, Cs: FloatArray, problem: Problem | None = None
+        self,
+        coef: FloatArray,
+        Cs: FloatArray,
+        order: IntArray | None = None,
     ) -> FloatArray:
-        """K c for solutions of one training set at several C; the task's problem if none is given.
+        """K c for solutions at several C.
 
         Neighbours on the grid often have the same coefficients in units of C, where regularisation
-        is strong, or the very same, where it is weak: those are multiplied by K once.
+        is strong, or the very same, where it is weak: those are multiplied by K once.  In ``order``
+        (by default that of rising C) they stand side by side.
         """
-        problem = problem or self.task.problem
+        problem = self.task.problem
         if len(Cs) == 1:
             return problem.times(coef / Cs[:, None]) * Cs[:, None]
-        order = np.argsort(Cs, kind="stable")
+        order = np.argsort(Cs, kind="stable") if order is None else order
         other = _differ(coef[order])
         at = order[other]
         units = coef[at] / Cs[at, None]
@@ -608,17 +620,25 @@ class Ledger:
         as rows miss their knots, could turn round (where the tolerance is rough, such labels are
         counted: `unproved`).
         """
-        problem, tol, target = self.task.problem, self.task.tol, self.task.problem.target
-        y, blur = problem.y[self.task.folds.pair_rows[pairs]], floor / ROUNDING
-        if tol < ROUGH:
-            blur = blur + 2.0 * np.minimum(self.kkt[l, folds], tol)
+        problem, target = self.task.problem, self.task.problem.target
+        y, blur = problem.y[self.task.folds.pair_rows[pairs]], self._blur(l, folds, floor)
         self.decision[l, pairs] = values
         self.wrong[l, pairs] = target.wrong(y, values)
         blurred = target.wrong(y, values - blur) != target.wrong(y, values + blur)
         if blurred.any():
             where = np.broadcast_to(l, blurred.shape)[blurred]
-            columns = np.broadcast_to(folds, blurred.shape)[blurred]
-            self.kkt[where, columns] = np.maximum(self.kkt[where, columns], 1.0)
+            self._misses(where, np.broadcast_to(folds, blurred.shape)[blurred])
+
+    def _blur(self, l: Any, folds: Any, floor: Any) -> FloatArray:
+        """How far values of solutions, whose figures are entered, may be off; see `_decide`."""
+        blur, tol = floor / ROUNDING, self.task.tol
+        if tol < ROUGH:
+            blur = blur + 2.0 * np.minimum(self.kkt[l, folds], tol)
+        return np.asarray(blur)
+
+    def _misses(self, l: IntArray, folds: IntArray) -> None:
+        """Labels there mean nothing."""
+        self.kkt[l, folds] = np.maximum(self.kkt[l, folds], 1.0)
 
     def _better(self, l: IntArray, columns: IntArray, out: FloatArray) -> NDArray[np.bool_]:
         """Which solutions are better than those entered before, if any."""
@@ -658,6 +678,13 @@ class Ledger:
             held = np.empty(size, dtype=dtype)
             setattr(self._scratch, name, held)
         return held[:size]
+
+
+def _numbered(which: IntArray, count: int) -> tuple[IntArray, IntArray]:
+    """Which numbers below ``count`` occur, and the place of each entry among those."""
+    occurs = np.zeros(count, dtype=bool)
+    occurs[which] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[which]
 
 
 def _differ(solutions: FloatArray) -> NDArray[np.bool_]:

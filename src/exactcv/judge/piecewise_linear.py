@@ -93,6 +93,7 @@ finite makes both figures infinite.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,25 +105,24 @@ from .._core.reference import residuals as reference
 from ..problem.losses import PiecewiseLinear
 from ..types import FloatArray, IntArray
 
-__all__ = ["PiecewiseLinearJudge"]
+__all__ = ["HingeTables", "PiecewiseLinearJudge"]
 
 
 @dataclass(frozen=True)
 class PiecewiseLinearJudge:
     """The judge of one training set; see ``certificate.Judge``.
 
-    ``weight`` is zero for rows that take no part; C_i = C weight_i.  ``table`` (hinge loss only) is
-    what ``vector.h`` says; other losses are judged by ``lines``.
+    ``weight`` is zero for rows that take no part; C_i = C weight_i.  The hinge loss has tables
+    (``vector.h`` says what is in them), other losses are judged by ``lines``.
     """
 
     loss: PiecewiseLinear
     weight: FloatArray
     fit_intercept: bool
     scale: reference.Scale
-    table: FloatArray | None
+    tables: HingeTables | None
     lines: Lines | None
     heaviest: float
-    lightest: float
 
     @classmethod
     def of(
@@ -135,26 +135,35 @@ class PiecewiseLinearJudge:
     ) -> PiecewiseLinearJudge:
         unit = float(np.abs(loss.knots).max(initial=0.0))
         scale = reference.Scale.of(diagonal, unit)
-        table = None
-        if reference.is_hinge(loss):
-            table = np.array([loss.knots[:, 0], weight, weight, scale.root * scale.widest])
-        every = cls(loss, weight, fit_intercept, scale, table, None, 0.0, 0.0)
-        return every.without(np.zeros(0, dtype=np.intp) if left_out is None else left_out)
+        if left_out is not None:
+            weight = weight.copy()
+            weight[left_out] = 0.0
+        if not reference.is_hinge(loss):
+            return cls._of_lines(loss, weight, fit_intercept, scale)
+        tables = HingeTables.of(loss.knots[:, 0], weight[None], fit_intercept, scale)
+        heaviest = float(weight.max(initial=0.0))
+        return cls(loss, weight, fit_intercept, scale, tables, None, heaviest)
 
-    def without(self, left_out: IntArray) -> PiecewiseLinearJudge:
-        """The judge of the same rows but ``left_out``."""
-        weight = self.weight.copy()
-        weight[left_out] = 0.0
-        heaviest, table, lines = float(weight.max(initial=0.0)), None, None
-        if self.table is not None:
-            table = self.table.copy()
-            table[1] = weight
-            table[2] = 1.0 / np.where(weight > 0, weight, heaviest or 1.0)
-        else:
-            lines = _lines(self.loss, weight, self.fit_intercept, self.scale)
-        lightest = float(weight.min(where=weight > 0, initial=np.inf))
-        fixed = self.loss, weight, self.fit_intercept, self.scale
-        return PiecewiseLinearJudge(*fixed, table, lines, heaviest, lightest)
+    @classmethod
+    def _of_lines(
+        cls,
+        loss: PiecewiseLinear,
+        weight: FloatArray,
+        fit_intercept: bool,
+        scale: reference.Scale,
+    ) -> PiecewiseLinearJudge:
+        lines, heaviest = _lines(loss, weight, fit_intercept, scale), weight.max(initial=0.0)
+        return cls(loss, weight, fit_intercept, scale, None, lines, float(heaviest))
+
+    def without(self, left_out: Sequence[IntArray]) -> HingeTables | list[PiecewiseLinearJudge]:
+        """The judges of the same rows but ``left_out``, for several such sets."""
+        weights = np.tile(self.weight, (len(left_out), 1))
+        for weight, rows in zip(weights, left_out, strict=True):
+            weight[rows] = 0.0
+        more = self.fit_intercept, self.scale
+        if self.tables is not None:
+            return HingeTables.of(self.loss.knots[:, 0], weights, *more)
+        return [self._of_lines(self.loss, weight, *more) for weight in weights]
 
     def astray(self, coef: FloatArray, rows: IntArray, C: float) -> FloatArray:
         """tau_i |c_i| of rows that take no part, in units of the largest knot."""
@@ -166,16 +175,12 @@ class PiecewiseLinearJudge:
         self, h: FloatArray, coef: FloatArray, C: FloatArray, own: IntArray | None = None
     ) -> FloatArray:
         """What the rule of ``intercept.py`` picks."""
+        if self.tables is not None:
+            return self.tables.intercepts(h, coef, C, own=own)
         out = np.zeros(len(coef))
-        if not self.fit_intercept:
-            return out
-        if own is None:
-            own = np.full(len(coef), -1, dtype=np.intp)
-        if self.table is not None:
-            _residuals.intercepts(h, coef, C, self.table, own, tolerances.AT_BOUND, out)
-            return out
-        assert self.lines is not None
-        self.lines.intercepts(h, coef, C, own, out)
+        if self.fit_intercept:
+            assert self.lines is not None
+            self.lines.intercepts(h, coef, C, _nobody(coef) if own is None else own, out)
         return out
 
     def figures(
@@ -191,28 +196,80 @@ class PiecewiseLinearJudge:
 
         ``blurred`` is what the h of each may be off by besides rounding, in the Euclidean norm.
         """
+        if self.tables is not None:
+            return self.tables.figures(h, coef, intercept, C, own=own, blurred=blurred)
+        assert self.lines is not None
         out = np.empty((len(coef), 4))
         blurred = np.zeros(len(coef)) if blurred is None else blurred
-        if own is None:
-            own = np.full(len(coef), -1, dtype=np.intp)
-        if self.table is not None:
-            scales = self.scale.widest, self.heaviest, self.lightest, tolerances.AT_BOUND
-            _residuals.judge(
-                h,
-                coef,
-                intercept,
-                C,
-                self.table,
-                own,
-                *scales,
-                self.fit_intercept,
-                blurred,
-                out,
-            )
-            return out
-        assert self.lines is not None
+        own = _nobody(coef) if own is None else own
         self.lines.judge(h, coef, intercept, C, own, blurred, out)
         return out
+
+
+@dataclass(frozen=True)
+class HingeTables:
+    """The judges of several training sets of one problem with the hinge loss.
+
+    ``which`` names for each solution its training set, the first if not given.
+    """
+
+    values: FloatArray  # (F, 4, n), what ``vector.h`` says of each
+    heaviest: FloatArray
+    lightest: FloatArray
+    fit_intercept: bool
+    widest: float
+
+    @classmethod
+    def of(
+        cls, y: FloatArray, weights: FloatArray, fit_intercept: bool, scale: reference.Scale
+    ) -> HingeTables:
+        values, used = np.empty((len(weights), 4, len(y))), weights > 0
+        heaviest = weights.max(axis=1, initial=0.0)
+        values[:, 0], values[:, 1], values[:, 3] = y, weights, scale.root * scale.widest
+        inside = np.where(heaviest > 0, heaviest, 1.0)[:, None]
+        values[:, 2] = 1.0 / np.where(used, weights, inside)
+        lightest = weights.min(axis=1, where=used, initial=np.inf)
+        return cls(values, heaviest, lightest, fit_intercept, scale.widest)
+
+    def intercepts(
+        self,
+        h: FloatArray,
+        coef: FloatArray,
+        C: FloatArray,
+        which: IntArray | None = None,
+        own: IntArray | None = None,
+    ) -> FloatArray:
+        out = np.zeros(len(coef))
+        if self.fit_intercept:
+            which = np.zeros(len(coef), dtype=np.intp) if which is None else which
+            own = _nobody(coef) if own is None else own
+            near = tolerances.AT_BOUND
+            _residuals.intercepts(h, coef, C, self.values, which, own, near, out)
+        return out
+
+    def figures(
+        self,
+        h: FloatArray,
+        coef: FloatArray,
+        intercept: FloatArray,
+        C: FloatArray,
+        which: IntArray | None = None,
+        own: IntArray | None = None,
+        blurred: FloatArray | None = None,
+    ) -> FloatArray:
+        out = np.empty((len(coef), 4))
+        which = np.zeros(len(coef), dtype=np.intp) if which is None else which
+        own = _nobody(coef) if own is None else own
+        blurred = np.zeros(len(coef)) if blurred is None else blurred
+        solutions = h, coef, intercept, C, self.values, which, own
+        scales = self.widest, self.heaviest, self.lightest, tolerances.AT_BOUND
+        _residuals.judge(*solutions, *scales, self.fit_intercept, blurred, out)
+        return out
+
+
+def _nobody(coef: FloatArray) -> IntArray:
+    """No solution leaves out a row of its own."""
+    return np.full(len(coef), -1, dtype=np.intp)
 
 
 def _lines(

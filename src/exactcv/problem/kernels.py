@@ -29,6 +29,7 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky
 from scipy.spatial.distance import cdist
 
+from .._core._gather import rbf
 from ..exceptions import InputError, InputTypeError, NotPSDWarning
 from ..runtime.threads import Workers
 from ..runtime.user_line import user_level
@@ -172,8 +173,9 @@ class Distances:
 
     def rbf(self, gamma: float) -> FloatArray:
         """The kernel matrix."""
-        K = np.multiply(self.squares, -gamma)
-        return np.exp(K, out=K)
+        K = np.empty_like(self.squares)
+        rbf(self.squares, gamma, K)
+        return K
 
 
 def overflow_error(what: str) -> InputError:
@@ -239,8 +241,7 @@ def _exponential(
     def step(tile: FloatArray, where: Tile) -> None:
         if distances is not None:
             distances(tile, where)
-        np.multiply(tile, -gamma, out=tile)
-        np.exp(tile, out=tile)
+        rbf(tile, gamma, tile)
 
     return step
 

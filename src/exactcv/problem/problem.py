@@ -16,7 +16,7 @@ again, and nothing copies the kernel matrix.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
@@ -121,6 +121,11 @@ class Problem:
         other.__dict__.update(self.__dict__, weight=weight)
         return other
 
+    @property
+    def kernel_rows(self) -> Any:
+        """K, or what computes its rows as they are needed (``engine/fold_kernels.py``)."""
+        return self.K
+
     @cached_property
     def symmetric(self) -> bool:
         """Is K its transpose?  It need not be where it is the data (the smooth SVM)."""
@@ -149,24 +154,32 @@ class Problem:
 
         For rough solutions; made when first asked for, and then kept.
         """
-        scale = float(self.diagonal.max()) or 1.0
-        single = self.K.astype(np.float32)
-        if scale != 1.0:
-            single *= np.float32(1.0 / scale)
-        return single, scale
+        return in_single_precision(self.K, self.diagonal)
+
+
+def in_single_precision(K: FloatArray, diagonal: FloatArray) -> tuple[NDArray[np.float32], float]:
+    """K divided by its largest diagonal entry, and that entry."""
+    scale = float(diagonal.max()) or 1.0
+    single = K.astype(np.float32)
+    if scale != 1.0:
+        single *= np.float32(1.0 / scale)
+    return single, scale
 
 
 class FoldKernels(Protocol):
-    """Kernel matrices that differ from fold to fold.
+    """Kernel matrices that differ from fold to fold, with the same diagonal."""
 
-    A fold's matrix is kept from when it is first asked for until it is dropped.
-    """
-
-    def of(self, fold: int) -> FloatArray:
-        """The kernel matrix of one fold; the one after the last fold's is the full data's."""
+    def times(self, fold: int, coef: FloatArray) -> FloatArray:
+        """K c for each row c of ``coef``, with the kernel matrix of one fold."""
         ...
 
-    def drop(self, folds: Iterable[int]) -> None: ...
+    def problem(self, problem: Problem) -> Problem:
+        """That problem with the kernel of one fold after the other."""
+        ...
+
+    def turn(self, problem: Problem, fold: int) -> None:
+        """From here on the kernel of such a problem is that of this fold."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -201,14 +214,6 @@ class Task:
     options: Mapping[str, Any] = field(default_factory=dict)
     guests: Guests | None = None
     kernels: FoldKernels | None = None
-
-    def fold_problem(self, fold: int) -> Problem:
-        """The problem of one fold, but for the rows it leaves out."""
-        if self.kernels is None:
-            return self.problem
-        problem = replace(self.problem, K=self.kernels.of(fold))
-        problem.__dict__["diagonal"] = self.problem.diagonal  # of ones
-        return problem
 
     def part(self, points: IntArray, folds: IntArray) -> Task:
         """The task of some grid points and some folds."""

@@ -7,6 +7,7 @@ that differ by a few units in the last place.  Solvers should not have to tell s
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..types import FloatArray, IntArray
 
@@ -16,6 +17,8 @@ __all__ = ["copy_repeated", "first_equal", "first_similar"]
 ROUNDING = 1e-13
 # Products with a random vector that differ by more belong to rows that are not equal.
 CANDIDATES = 1e-11
+# Rows whose keys are computed at a time.
+AT_A_TIME = 1024
 
 
 def first_equal(X: FloatArray) -> IntArray:
@@ -27,16 +30,31 @@ def first_equal(X: FloatArray) -> IntArray:
     array([0, 1, 0, 1])
     """
     first = np.arange(len(X), dtype=np.intp)
+    keys = _keys(X)
+    _, group, count = np.unique(keys, return_inverse=True, return_counts=True)
     seen: dict[int, list[int]] = {}
-    for i, row in enumerate(X + 0.0):  # there is one zero only
-        with_that_hash = seen.setdefault(hash(row.tobytes()), [])
-        for k in with_that_hash:
+    for i in np.flatnonzero(count[group] > 1):
+        with_that_key = seen.setdefault(int(keys[i]), [])
+        for k in with_that_key:
             if np.array_equal(X[k], X[i]):
                 first[i] = k
                 break
         else:
-            with_that_hash.append(i)
+            with_that_key.append(int(i))
     return first
+
+
+def _keys(X: FloatArray) -> NDArray[np.uint64]:
+    """A number for each row, equal for equal rows: sums of their bits times random numbers."""
+    weights = np.random.default_rng(0).integers(2**64, size=X.shape[1], dtype=np.uint64)
+    keys = np.empty(len(X), dtype=np.uint64)
+    for start in range(0, len(X), AT_A_TIME):
+        rows = np.array(X[start : start + AT_A_TIME], dtype=float, order="C")
+        bits = (rows + 0.0).view(np.uint64)  # there is one zero only
+        # Small whole numbers differ in their first bits alone, which products would push out.
+        bits ^= bits >> np.uint64(32)
+        keys[start : start + AT_A_TIME] = (bits * weights).sum(axis=1)
+    return keys
 
 
 def first_similar(K: FloatArray, tol: float = 0.0) -> IntArray:

@@ -5,13 +5,12 @@ They are what the tests compare the compiled code with.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import tolerances
-from ...problem.losses import PiecewiseLinear
 from ...types import FloatArray, IntArray
 
 __all__ = [
@@ -25,6 +24,7 @@ __all__ = [
     "reported_gap",
     "smo_steps",
     "tally",
+    "tested_values",
     "touched_columns",
 ]
 
@@ -38,6 +38,20 @@ BLUR, TINY = 4.0, float(np.finfo(float).tiny)
 UNSEEN = 4.0
 # Rows this close to a knot, in units of the largest, may be on either side of it.
 NEAR = 1e-6
+
+
+class Loss(Protocol):
+    """A piecewise-linear loss of each row (``problem/losses.py``)."""
+
+    @property
+    def knots(self) -> FloatArray: ...
+    @property
+    def slopes(self) -> FloatArray: ...
+    @property
+    def n_knots(self) -> int: ...
+
+    def coefficient_levels(self, C: FloatArray, /) -> FloatArray: ...
+    def value(self, u: FloatArray, /) -> FloatArray: ...
 
 
 class Tally(NamedTuple):
@@ -106,7 +120,7 @@ def tally(
     coef: FloatArray,
     intercept: float,
     C: FloatArray,
-    loss: PiecewiseLinear,
+    loss: Loss,
     fit_intercept: bool,
     scale: Scale,
 ) -> Tally:
@@ -139,7 +153,7 @@ def tally(
     return Tally(float(kkt), float(gap), primal, floor)
 
 
-def is_hinge(loss: PiecewiseLinear) -> bool:
+def is_hinge(loss: Loss) -> bool:
     """Is it max(0, 1 - y u)?"""
     if loss.n_knots != 1:
         return False
@@ -149,7 +163,7 @@ def is_hinge(loss: PiecewiseLinear) -> bool:
 
 
 def natural_residual(
-    u: FloatArray, coef: FloatArray, levels: FloatArray, loss: PiecewiseLinear, tau: FloatArray
+    u: FloatArray, coef: FloatArray, levels: FloatArray, loss: Loss, tau: FloatArray
 ) -> FloatArray:
     """u - prox(u - tau c), prox that of tau C L.
 
@@ -168,7 +182,7 @@ def _as_reported(
     C: FloatArray,
     levels: FloatArray,
     tau: FloatArray,
-    loss: PiecewiseLinear,
+    loss: Loss,
     noise: float,
     norm: float,
     stray: float,
@@ -190,7 +204,7 @@ def _scaled_up(
     C: FloatArray,
     levels: FloatArray,
     tau: FloatArray,
-    loss: PiecewiseLinear,
+    loss: Loss,
     noise: float,
     norm: float,
     stray: float,
@@ -360,3 +374,25 @@ def walk(
         target = size + np.where(at_knot[own], ahead, 0.0)
         least[mine] = stops[np.searchsorted(so_far, target - margin, side="left")]
         most[mine] = stops[np.searchsorted(so_far, size + total + margin, side="right")]
+
+
+def tested_values(
+    h: FloatArray,
+    intercept: FloatArray,
+    blur: FloatArray,
+    where: IntArray,
+    which: IntArray,
+    offsets: IntArray,
+    rows: IntArray,
+    y: FloatArray,
+    tie: float,
+    decision: FloatArray,
+    wrong: NDArray[np.uint8],
+    blurred: NDArray[np.uint8],
+) -> None:
+    for k, (l, fold) in enumerate(zip(where, which, strict=True)):
+        at = slice(offsets[fold], offsets[fold + 1])
+        values, signs = h[k, rows[at]] + intercept[k], y[rows[at]]
+        decision[l, at], wrong[l, at] = values, ~(signs * values > tie)
+        low, high = signs * (values - blur[k]) > tie, signs * (values + blur[k]) > tie
+        blurred[k] = (low != high).any()

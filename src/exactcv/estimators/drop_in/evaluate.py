@@ -231,8 +231,7 @@ class Evaluation:
         return 2 <= here == len(self.data.classes) and self.data.once_each(split)
 
     def _folds(self, splits: Sequence[int]) -> Folds:
-        everyone = np.arange(self.data.n, dtype=np.intp)
-        left_out = tuple(np.setdiff1d(everyone, self.data.train[f]) for f in splits)
+        left_out = tuple(_others(self.data.train[f], self.data.n) for f in splits)
         return Folds(self.data.n, left_out, tuple(self.data.rows(f) for f in splits))
 
     def _labels_only(self, group: Group) -> bool:
@@ -447,6 +446,13 @@ def _obstacle(K: FloatArray, kernel: Kernel, X: FloatArray) -> str | None:
         ):
             return IN_COMPANY
     return None
+
+
+def _others(rows: IntArray, n: int) -> IntArray:
+    """The rows of n that are not among these."""
+    others = np.ones(n, dtype=bool)
+    others[rows] = False
+    return np.flatnonzero(others)
 
 
 def _in_words(group: Group, n_splits: int) -> str:
