@@ -119,3 +119,17 @@ def test_squared_hinge_is_one_objective() -> None:
     coef = found["rank_update"].coef
     assert coef is not None
     np.testing.assert_allclose(smooth.coef_[0], coef[0] @ X, atol=1e-8)
+
+
+@pytest.mark.parametrize("gamma", ["median", "scale"])
+def test_every_door_has_one_gamma_for_weighted_rows(gamma: str) -> None:
+    weight = 1.0 + np.arange(N) % 3
+    options: dict[str, Any] = {"gamma": gamma, "sample_weight": weight}
+    found = exactcv.cross_validate(X, Y, Cs=[1.0], **options)
+    tuned = exactcv.SVCCV(gamma=gamma, Cs=[1.0]).fit(X, Y, sample_weight=weight)
+    path = exactcv.error_path(X, Y, C_range=(0.5, 2.0), **options)
+    rows = np.repeat(np.arange(N), weight.astype(int))  # a row of weight w is w rows
+    folds = [(np.flatnonzero(rows % 4 != k), np.flatnonzero(rows % 4 == k)) for k in range(4)]
+    again = exactcv.cross_validate(X[rows], Y[rows], Cs=[1.0], gamma=gamma, cv=folds)
+    gammas = [tuned.gamma_, path.gamma, again.gamma]
+    np.testing.assert_allclose(gammas, found.gamma, rtol=1e-12)

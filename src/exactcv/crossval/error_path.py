@@ -14,7 +14,7 @@ from ..problem import checks, inputs
 from ..problem.checks import finite_numbers
 from ..problem.folds import folds_among
 from ..problem.grid import make_grid
-from ..problem.kernels import Kernel
+from ..problem.kernels import Kernel, of_weighted_rows
 from ..runtime.progress import following
 from ..runtime.threads import Workers
 from ..runtime.user_line import user_level
@@ -131,13 +131,15 @@ tol, random_state, memory_limit :
     present = inputs.Present.of(weight, codes.astype(float))
     keep = present.rows
     rows = data.X[keep][:, keep] if chosen.name == "precomputed" else data.X[keep]
+    of_rows = inputs.read_sample_weight(sample_weight, present.n)[keep]
+    weighted = of_weighted_rows(chosen, rows, of_rows)
     of_groups = inputs.read_groups(groups, present.n)
     among = None if of_groups is None else of_groups[keep]
     folds = folds_among(keep, present.n, cv, rows, labels[keep], among, random_state, stratify=True)
     folds = inputs.check_training_parts(folds, codes[keep], classes, weight[keep], keep)
     try:
         with following(progress) as watch, Workers(n_threads, watch) as workers:
-            kernel_rows = KernelRows.of(np.ascontiguousarray(rows), chosen, plan, workers)
+            kernel_rows = KernelRows.of(np.ascontiguousarray(rows), weighted, plan, workers)
             task = ManyClasses(
                 kernel_rows, codes[keep], weight[keep], folds, make_grid(low, None, 1.0), plan
             )

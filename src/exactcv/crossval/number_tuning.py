@@ -21,7 +21,7 @@ from ..lowrank.task import FeatureTask
 from ..problem.folds import Folds
 from ..problem.gamma import GAMMA_STEP
 from ..problem.grid import MOST_GROWTH, End, Grid
-from ..problem.kernels import Kernel, gamma_value
+from ..problem.kernels import Kernel, of_weighted_rows
 from ..problem.problem import Task
 from ..runtime.progress import job
 from ..runtime.threads import Workers
@@ -218,10 +218,7 @@ class NumberTuning:
         """The kernel matrix of all rows, with gamma as a number."""
         if self.rows_of is not None:
             return self.rows_of(kernel, workers)
-        if kernel.uses_gamma and not (self.weight == self.weight[0]).all():
-            number = gamma_value(self.X, kernel, self.weight)
-            assert number is not None
-            kernel = replace(kernel, gamma=number)
+        kernel = of_weighted_rows(kernel, self.X, self.weight)
         return KernelRows.of(self.X, kernel, self.plans[0], workers)
 
     def models(self, curve: NumberCurve, l: int, folds: Folds, workers: Workers) -> FoldModels:

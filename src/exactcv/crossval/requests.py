@@ -24,7 +24,7 @@ from ..problem import inputs
 from ..problem.checks import seed_from
 from ..problem.folds import Folds
 from ..problem.grid import Grid, default_grid, make_grid
-from ..problem.kernels import Kernel, gamma_value, kernel_scale
+from ..problem.kernels import Kernel, gamma_value, kernel_scale, of_weighted_rows
 from ..problem.problem import Task
 from ..runtime.memory import budget_of, shortage
 from ..runtime.threads import Workers
@@ -122,9 +122,13 @@ class KernelRequest:
             grid = make_grid(given.Cs, given.lambdas, len(data.y))
         folds = inputs.check_folds(given.cv, data, given.groups, given.random_state, present)
         plan.check_folds(folds)
+        kernel = given.kernel
+        if not (cached and kernel.gamma == "median"):  # which is refused later
+            of_rows = inputs.read_sample_weight(given.sample_weight, present.n)[present.rows]
+            kernel = of_weighted_rows(kernel, data.X, of_rows)
         return cls(
             data,
-            given.kernel,
+            kernel,
             folds,
             grid,
             present,

@@ -19,7 +19,7 @@ from ..problem.folds import Folds
 from ..problem.gamma import GAMMA_STEP
 from ..problem.grid import MOST_GROWTH, End, Grid
 from ..problem.intervals import effective_count
-from ..problem.kernels import Kernel, gamma_value, kernel_matrix
+from ..problem.kernels import Kernel, gamma_value, kernel_matrix, of_weighted_rows
 from ..runtime.progress import job
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
@@ -229,20 +229,12 @@ class Tuning:
         """The kernel matrix of all rows, in that order, with gamma as a number."""
         if self.rows_of is not None:
             return self.rows_of(kernel, workers)
-        kernel = self._with_gamma(kernel)
+        kernel = of_weighted_rows(kernel, self.X, self.sample_weight)
         if order is None:
             return KernelRows.of(self.X, kernel, self.plan, workers)
         if kernel.uses_gamma and kernel.gamma != "median":  # the same to the last bit
             kernel = replace(kernel, gamma=float(gamma_value(self.X, kernel) or 0.0))
         return KernelRows.of(self.X[order[0]], kernel, self.plan, workers)
-
-    def _with_gamma(self, kernel: Kernel) -> Kernel:
-        """The kernel; with gamma as a number where rows do not weigh the same."""
-        if kernel.uses_gamma and not (self.sample_weight == self.sample_weight[0]).all():
-            number = gamma_value(self.X, kernel, self.sample_weight)
-            assert number is not None
-            return replace(kernel, gamma=number)
-        return kernel
 
     @property
     def _features(self) -> FloatArray | None:

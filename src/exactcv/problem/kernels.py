@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -48,6 +48,7 @@ __all__ = [
     "kernel_between",
     "kernel_matrix",
     "kernel_scale",
+    "of_weighted_rows",
     "overflow_error",
 ]
 
@@ -224,6 +225,20 @@ def gamma_value(X: FloatArray, kernel: Kernel, weight: FloatArray | None = None)
         return None
     gamma = gamma_by_rule(X, kernel.gamma, weight)
     return median_gamma(X, weight) if gamma is None else gamma
+
+
+def of_weighted_rows(kernel: Kernel, X: FloatArray, weight: FloatArray) -> Kernel:
+    """The kernel; with gamma as a number where rows do not weigh the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> of_weighted_rows(Kernel(gamma="scale"), X, np.array([1.0, 3.0, 0.0])).gamma
+    5.333333333333333
+    """
+    gamma = None if (weight == weight[:1]).all() else gamma_value(X, kernel, weight)
+    return kernel if gamma is None else replace(kernel, gamma=gamma)
 
 
 def _city_block(X: FloatArray) -> Callable[[FloatArray, Tile], None]:
