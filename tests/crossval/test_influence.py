@@ -131,7 +131,7 @@ def test_lists_table_words_and_plot() -> None:
         ({"X_test": np.zeros((2, 3)), "y_test": ["no", "no"]}, "3 columns, X has 4"),
         ({"X_test": np.zeros((2, 4)), "y_test": ["no", "maybe"]}, "'maybe'"),
         ({"X_test": np.zeros((2, 4)), "y_test": ["no"]}, "X_test has 2 rows"),
-        ({"memory_limit": "45kB"}, "influence of 40 rows"),
+        ({"memory_limit": "55kB"}, "influence of 40 rows"),
     ],
 )
 def test_errors(more: dict[str, Any], words: str) -> None:

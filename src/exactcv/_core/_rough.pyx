@@ -121,7 +121,7 @@ cdef class RoughSteps:
         self.listed = np.zeros(self.n, dtype=np.int8)
         self.before, self.then, self.steps = np.empty((3, self.n))
         self.single_steps = np.empty(self.n, dtype=np.float32)
-        self.block = min(block, <Py_ssize_t>(WORTH_PACKING * self.n))
+        self.block = max(2, min(block, <Py_ssize_t>(WORTH_PACKING * self.n)))
         self.packed = 0
         # One line of the cache more than a round number: rows of the pack do not collide there.
         self.pack = np.empty((self.block, self.block + 16), dtype=np.float32)
@@ -186,16 +186,10 @@ cdef class RoughSteps:
                            self.n)
 
     cdef _choose(self, Extremes now):
-        """Which rows take part: those that want to move most, or all if that is not worth it."""
+        """Which rows take part: those that want to move most."""
         cdef float low = now.bottom if self.intercept else 0.0
         cdef float high = now.top if self.intercept else 0.0
-        cdef Py_ssize_t i, k, count
-        if not self.block:
-            for i in range(self.n):
-                self.moved[i] = i
-            self._take(self.n)
-            return
-        count = self._candidates(low, high)
+        cdef Py_ssize_t k, count = self._candidates(low, high)
         if count > self.block:
             k = self.block // 2
             wish = np.negative(np.subtract(self.all_up, self.all_h))
@@ -276,10 +270,6 @@ cdef class RoughSteps:
                 self.single_steps[count] = <float>(self.scale * (c[i] - self.then[i]))
                 self.then[i] = c[i]
                 count += 1
-        if self.active == self.n:
-            for k in range(self.n):
-                self.all_h[self.where[k]] = self.h[k]
-            return
         add_single(&self.K_single[0, 0], self.n, &self.moved[0], &self.single_steps[0], count,
                    &self.all_h[0])
 
@@ -298,8 +288,6 @@ cdef class RoughSteps:
         cdef const float *source = &self.K_single[self.where[k], 0]
         cdef float *row
         cdef Py_ssize_t t
-        if not self.block:
-            return source
         row = &self.pack[k, 0]
         for t in range(self.filled[k], self.active):
             row[t] = source[self.where[t]]

@@ -34,7 +34,7 @@ class Bordered:
 
     Examples
     --------
-    >>> Bordered(np.array([[2.0, 0.0], [0.0, 4.0]]), intercept=False).inverse()
+    >>> Bordered(np.array([[2.0, 0.0], [0.0, 4.0]]), intercept=False).inverse() + 0.0
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     >>> Bordered(np.ones((2, 2)), intercept=True).least < 1e-15
