@@ -51,7 +51,8 @@ def heading(it: Overview) -> str:
     """The kind of run in one line."""
     scheme = "Leave-one-out" if it.leave_one_out else "Cross-validation"
     n_gammas, n_points = len(np.unique(it.gammas)), len(it.Cs)
-    grid = f"{n_points} grid points" if n_gammas == 1 else f"{n_points} values of C"
+    points = "grid point" if n_points == 1 else "grid points"
+    grid = f"{n_points} {points}" if n_gammas == 1 else f"{n_points} values of C"
     gammas = "" if n_gammas == 1 else f" and {n_gammas} of gamma"
     classes = "" if len(it.classes) <= 2 else f", {len(it.classes)} classes (one against one)"
     if it.parameter is not None and len(np.unique(it.parameter[1])) > 1:
