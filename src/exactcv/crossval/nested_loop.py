@@ -75,8 +75,7 @@ class Matrices:
 
 def settled(kernels: list[Kernel], X: FloatArray, weight: FloatArray) -> list[Kernel]:
     """Kernels with gamma as numbers, from all rows."""
-    uneven = None if (weight == weight[0]).all() else weight
-    numbers = [gamma_value(X, kernel, uneven) for kernel in kernels]
+    numbers = [gamma_value(X, kernel, weight) for kernel in kernels]
     return [
         kernel if gamma is None else replace(kernel, gamma=gamma)
         for kernel, gamma in zip(kernels, numbers, strict=True)

@@ -70,8 +70,7 @@ def grid_of(
     idle = model.kernel == "poly" and model.coef0 == 0
     if model.gamma is not None or idle or not kernels[0].uses_gamma:
         return grid, kernels, None
-    even = (weight == weight[0]).all()
-    middle = gamma_value(X, kernels[0], None if even else weight)
+    middle = gamma_value(X, kernels[0], weight)
     assert middle is not None
     return grid, [replace(kernels[0], gamma=gamma) for gamma in around(middle)], (0, 0)
 

@@ -223,6 +223,8 @@ def gamma_value(X: FloatArray, kernel: Kernel, weight: FloatArray | None = None)
     """
     if not kernel.uses_gamma:
         return None
+    if weight is not None and _even(weight):
+        weight = None
     gamma = gamma_by_rule(X, kernel.gamma, weight)
     return median_gamma(X, weight) if gamma is None else gamma
 
@@ -237,8 +239,12 @@ def of_weighted_rows(kernel: Kernel, X: FloatArray, weight: FloatArray) -> Kerne
     >>> of_weighted_rows(Kernel(gamma="scale"), X, np.array([1.0, 3.0, 0.0])).gamma
     5.333333333333333
     """
-    gamma = None if (weight == weight[:1]).all() else gamma_value(X, kernel, weight)
+    gamma = None if _even(weight) else gamma_value(X, kernel, weight)
     return kernel if gamma is None else replace(kernel, gamma=gamma)
+
+
+def _even(weight: FloatArray) -> bool:
+    return bool((weight == weight[:1]).all())
 
 
 def _city_block(X: FloatArray) -> Callable[[FloatArray, Tile], None]:
