@@ -252,6 +252,7 @@ def _result(
             "lambda": model.lambda_.tolist(),
             "gamma": [None if np.isnan(gamma) else gamma for gamma in model.gamma_.tolist()],
             "loss": [float(one) for one in loss],
+            "corrected": [[one.score, *one.interval] for one in model.corrected_score_],
             "crossings": model.crossings_,
         } | common
     return {
@@ -261,6 +262,7 @@ def _result(
         "epsilon": model.epsilon_,
         "score": model.best_score_,
         "loss": float(it.error[g, l]),
+        "corrected": None if it.corrected is None else list(it.corrected),
         "mae": it.numbers.mae,
         "rmse": it.numbers.rmse,
         "r2": it.numbers.r2,

@@ -29,9 +29,11 @@ from ..problem.inputs import read_groups
 from ..types import BoolArray, FloatArray, IntArray
 from .choice import EQUAL
 from .scoring import Scorer, read_scoring
+from .weighted_number_scores import MeanLoss, number_measure
 from .weighted_scores import Measure, Tests, measure_of
 
 if TYPE_CHECKING:
+    from .number_tuning import NumbersTuned
     from .regression_result import RegressionResult
     from .result import CVResult
     from .tuning import Tuned, Tuning
@@ -44,6 +46,7 @@ __all__ = [
     "correct_losses",
     "correct_result",
     "correction_of",
+    "correction_of_numbers",
     "draws",
 ]
 
@@ -185,15 +188,22 @@ def correct(
     """The bias-corrected score of the choice among ``points``, from the left-out results alone."""
     measure, samples = measure_of(tests, scorer), (n_bootstrap, random_state)
     score, chosen = _repeated(measure, points, tests.unit, *samples)
+    name = getattr(scorer.name, "__name__", str(scorer.name))
+    return _made(Corrected, score, chosen, apparent, name)
+
+
+def _made(
+    kind: type[Corrected], score: FloatArray, chosen: IntArray, apparent: float, name: str
+) -> Corrected:
+    """The estimate and its interval, from the score in each sample."""
     known = score[~np.isnan(score)]
     if not len(known):
         raise InputError(
-            f"scoring={scorer.name!r} is not defined in any bootstrap sample: there are too few "
-            "rows of a class; use another scorer, or nested_cross_validate"
+            f"scoring={name!r} is not defined in any bootstrap sample: there are too few rows (of "
+            "a class); use another scorer, or nested_cross_validate"
         )
     low, high = (float(end) for end in np.percentile(known, ENDS))
-    name = getattr(scorer.name, "__name__", str(scorer.name))
-    return Corrected(
+    return kind(
         score=float(known.mean()),
         interval=(low, high),
         apparent=float(apparent),
@@ -291,35 +301,49 @@ def correct_losses(
     random_state: object,
     select: str,
     groups: object = None,
-) -> CorrectedLoss:
+) -> Corrected:
     """What ``RegressionResult.corrected`` does; in units of the least loss, as choices are."""
     check_choice("select", select, ("min", "1se"))
-    unit_loss = float(result.error[result.best]) or 1.0
-    losses = result.pair_loss / unit_loss
     group = read_groups(groups, len(result.y))
     unit = _units(result.test_row if group is None else group[result.test_row])
-
-    def measure(which: IntArray, weight: FloatArray) -> FloatArray:
-        total = weight.sum(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore"):  # NaN where nothing is left to judge by
-            return np.asarray(-(weight @ losses[which].T) / total)
-
     taken, allowance = result.best, None
     if select == "1se":
-        taken, allowance = result.one_se, float(result.se[result.best]) / unit_loss
-    points = Points(result.Cs, np.array([np.nan]), result.certificate.short, allowance)
-    score, chosen = _repeated(measure, points, unit, n_bootstrap, random_state)
-    score = score * unit_loss
-    known = score[~np.isnan(score)]
-    low, high = (float(end) for end in np.percentile(known, ENDS))
-    return CorrectedLoss(
-        score=float(known.mean()),
-        interval=(low, high),
+        taken, allowance = result.one_se, float(result.se[result.best])
+    return _correct_numbers(
+        MeanLoss(result.pair_loss, np.ones(len(unit))),
+        Points(result.Cs, np.array([np.nan]), result.certificate.short, allowance),
+        unit,
+        CorrectedLoss,
+        scale=float(result.error[result.best]),
         apparent=-float(result.error[taken]),
-        samples=score,
-        chosen=chosen,
-        scoring=f"negative {result.loss} loss",
+        name=f"negative {result.loss} loss",
+        n_bootstrap=n_bootstrap,
+        random_state=random_state,
     )
+
+
+def _correct_numbers(
+    measure: Measure,
+    points: Points,
+    unit: IntArray,
+    kind: type[Corrected],
+    *,
+    scale: float,
+    apparent: float,
+    name: str,
+    n_bootstrap: int = 1000,
+    random_state: object = 0,
+) -> Corrected:
+    """The choice repeated in units of ``scale``: what is equal does not depend on those of y."""
+    scale = abs(scale) or 1.0
+    if points.allowance is not None:
+        points = replace(points, allowance=points.allowance / scale)
+
+    def scaled(which: IntArray, counts: FloatArray) -> FloatArray:
+        return measure(which, counts) / scale
+
+    score, chosen = _repeated(scaled, points, unit, n_bootstrap, random_state)
+    return _made(kind, score * scale, chosen, apparent, name)
 
 
 def _taken_first(short: BoolArray) -> BoolArray:
@@ -366,8 +390,7 @@ def correction_of(
     The samples are always the same, so that a fit has one answer.
     """
     rows = tuning.folds.pair_rows
-    several = groups is not None and len(np.unique(groups[rows])) > 1
-    unit = _units(groups[rows] if groups is not None and several else rows)
+    unit = _drawn_together(rows, groups)
     keeps = tuned.curves[0].decision is not None
     tests = Tests(
         classes=tuning.classes,
@@ -384,3 +407,39 @@ def correction_of(
     points = Points(tuning.grid.Cs, tuned.gammas, tuned.certificate.short, allowance)
     apparent = float(tuned.score[tuned.kernel, tuned.point])
     return partial(correct, tests, points, tuning.scorer, apparent=apparent, random_state=0)
+
+
+def _drawn_together(rows: IntArray, groups: NDArray[Any] | None) -> IntArray:
+    """The tests of a row, and of a group if there are several."""
+    several = groups is not None and len(np.unique(groups[rows])) > 1
+    return _units(groups[rows] if groups is not None and several else rows)
+
+
+def correction_of_numbers(
+    tuned: NumbersTuned, groups: NDArray[Any] | None = None
+) -> partial[Corrected]:
+    """The same for numbers: a grid of kernels, parameters of the loss and C."""
+    tuning, rows = tuned.tuning, tuned.tuning.folds.pair_rows
+    y, scorer, best = tuning.y[rows], tuning.scorer, float(tuned.score[tuned.best])
+    measure: Measure
+    if scorer is None:
+        measure = MeanLoss(tuned.losses(), tuning.weight[rows])
+        name, scale = f"negative {tuning.plans[0].loss} loss", best
+    else:
+        measure, name = number_measure(scorer, y, tuned.stacked("decision")), scorer.name
+        scale = best if name.startswith("neg_") else 1.0
+    return partial(
+        _correct_numbers,
+        measure,
+        Points(
+            tuning.grid.Cs,
+            np.arange(len(tuned.curves), dtype=float),  # among equals the first curve
+            tuned.certificate.short,
+            tuned.se if tuning.select == "1se" else None,
+        ),
+        _drawn_together(rows, groups),
+        CorrectedLoss if scorer is None or name.startswith("neg_") else Corrected,
+        scale=scale,
+        apparent=float(tuned.score[tuned.chosen]),
+        name=name,
+    )

@@ -11,8 +11,10 @@ from ..judge.ledger import HOW
 from ..report.overview import LeftOutNumbers, LeftOutRows, Overview
 from ..types import IntArray
 from .growth import growth_text
+from .overviews import shown_correction
 
 if TYPE_CHECKING:
+    from .corrected import Corrected
     from .feature_rows import FeatureRows
     from .number_tuning import NumbersTuned
     from .regression_result import RegressionResult
@@ -47,7 +49,13 @@ def approximation(features: FeatureRows | None) -> str | None:
     return f"{features.approx}, {features.n_components} components"
 
 
-def of_numbers_tuned(tuned: NumbersTuned, keep: IntArray, n_rows: int, seconds: float) -> Overview:
+def of_numbers_tuned(
+    tuned: NumbersTuned,
+    keep: IntArray,
+    corrected: Corrected | None,
+    n_rows: int,
+    seconds: float,
+) -> Overview:
     """The overview of a tuned estimator; ``keep`` are the user's numbers of the rows."""
     tuning, curves, certificate = tuned.tuning, tuned.curves, tuned.certificate
     plan, scorer, tests = tuning.plans[0], tuning.scorer, tuning.folds.pair_rows
@@ -79,6 +87,7 @@ def of_numbers_tuned(tuned: NumbersTuned, keep: IntArray, n_rows: int, seconds: 
         scale_with_fold=tuning.grid.scale_with_fold,
         score=None if scorer is None else tuned.score,
         scoring=None if scorer is None else scorer.name,
+        corrected=shown_correction(corrected, scorer is None, tuned.score.size),
         grown=growth_text(tuning.grid, tuning.new_gammas or (0, 0)),
         settled={how: sum(curve.settled[how] for curve in curves) for how in HOW},
         exact=certificate.exact,

@@ -279,6 +279,13 @@ class NumbersTuned:
         """One entry a grid point, curve after curve."""
         return np.concatenate([getattr(curve, name) for curve in self.curves])
 
+    def losses(self) -> FloatArray:
+        """(S, T): the loss of each left-out value, curve after curve."""
+        y = self.tuning.y[self.tuning.folds.pair_rows]
+        return np.concatenate(
+            [pair_losses(c.plan.loss, c.plan.parameters, y, c.decision) for c in self.curves]
+        )
+
     def next_step(self) -> tuple[NumberTuning, End, list[Kernel] | None, Grid | None] | None:
         """The tuning with a default grid grown where the best point is, and what is new in it."""
         tuning = self.tuning

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numbers
 from collections.abc import Container
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +15,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..crossval.corrected import Corrected, correction_of_numbers
 from ..crossval.feature_rows import FeatureRows
 from ..crossval.fold_models import FoldModels
 from ..crossval.number_tuning import NumbersTuned, NumberTuning
 from ..crossval.numbers_scoring import NumbersScorer, read_number_scoring
+from ..crossval.overviews import QUICK
 from ..crossval.prediction_intervals import METHODS
 from ..crossval.requests import SCALE_ROWS
 from ..crossval.run import Plan
 from ..crossval.tuning import count_by_weight
+from ..crossval.weighted_number_scores import is_quick_of_numbers
 from ..exceptions import InputError, InputTypeError, UnsupportedError
 from ..lowrank.features import FeatureMap
 from ..lowrank.options import Options
@@ -39,6 +43,9 @@ from .settings import dense, grid_of, kernel_with, kernels_of, routed, rows_of
 from .typed import TypedRegressor
 
 __all__ = ["Fitted", "KernelRegressor", "check_interval", "kept_rows", "only_held"]
+
+# What the choice of a point has gained: worked out, or to be called when that takes long.
+Correction: TypeAlias = Corrected | partial[Corrected]
 
 # Kernel values held at a time when predicting.
 PREDICT_ENTRIES = 1 << 22
@@ -91,6 +98,7 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
     weights_: FloatArray
     feature_map_: FeatureMap
     intercept_: FloatArray
+    _corrections: list[Correction]  # one for each choice of a point
 
     # ---- fitting ------------------------------------------------------------------------------
 
@@ -247,6 +255,33 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
             tuned=tuned,
             feature_map=fmap,
         )
+
+    def _correction_of(
+        self, tuned: NumbersTuned, groups: Any, keep: IntArray, n: int
+    ) -> Correction:
+        """At once where that is quick."""
+        given = inputs.read_groups(groups, n)
+        later = correction_of_numbers(tuned, None if given is None else given[keep])
+        size = tuned.score.size * len(tuned.tuning.folds.pair_rows)
+        if size > QUICK or not is_quick_of_numbers(tuned.tuning.scorer):
+            return later
+        try:
+            return later()
+        except InputError:  # too few rows for it, which is said when it is asked for
+            return later
+
+    def _corrected(self, number: int) -> Corrected:
+        """One of ``_corrections``, made when first asked for, and then kept."""
+        check_is_fitted(self)
+        if not hasattr(self, "_corrections"):
+            raise AttributeError(
+                f"this {type(self).__name__} has no corrected_score_: it was read from a file "
+                "(then summary() has it)"
+            )
+        found = self._corrections[number]
+        if not isinstance(found, Corrected):
+            found = self._corrections[number] = found()
+        return found
 
     # ---- prediction ---------------------------------------------------------------------------
 

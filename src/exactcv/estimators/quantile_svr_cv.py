@@ -9,6 +9,7 @@ from typing import Any, Literal, NoReturn, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..crossval.corrected import Corrected
 from ..crossval.fold_models import FoldModels
 from ..crossval.number_overviews import of_numbers_tuned
 from ..crossval.number_tuning import NumbersTuned
@@ -76,6 +77,8 @@ class QuantileSVRCV(KernelRegressor):
     ----------
     quantiles_, C_, gamma_, lambda_, best_score_, best_index_ : (q,)
         One entry a quantile; the score is the negative left-out loss unless ``scoring`` is given.
+    corrected_score_ : list of Corrected
+        One a quantile: the score after tuning, without what the choice of its point has gained.
     cv_results_ : list of dict
         One a quantile.
     support_, dual_coef_ : list of arrays
@@ -191,8 +194,12 @@ class QuantileSVRCV(KernelRegressor):
         self.quantiles_ = quantiles
         self._keep(found, rows, keep)
         seconds = perf_counter() - start
-        middle = found[int(np.argmin(np.abs(quantiles - 0.5)))].tuned
-        self._shown = of_numbers_tuned(middle, keep, rows.shape[0], seconds)
+        n, middle = rows.shape[0], int(np.argmin(np.abs(quantiles - 0.5)))
+        self._corrections = [self._correction_of(f.tuned, groups, keep, n) for f in found]
+        known = self._corrections[middle]
+        self._shown = of_numbers_tuned(
+            found[middle].tuned, keep, known if isinstance(known, Corrected) else None, n, seconds
+        )
         grid_points = sum(fitted.tuned.score.size for fitted in found)
         warn_if_short(
             self.certificate_,
@@ -355,6 +362,12 @@ class QuantileSVRCV(KernelRegressor):
             folds = self._interval_folds(method, tuned.tuning)
             self._fold_models.setdefault(kind, {})[q] = self._models(method, tuned, folds)
         return self._fold_models[kind][q]
+
+    @property
+    def corrected_score_(self) -> list[Corrected]:
+        """Each quantile's score after tuning, corrected for the choice of its grid point."""
+        check_is_fitted(self)
+        return [self._corrected(q) for q in range(len(self.quantiles_))]
 
     def _overview(self) -> Overview:
         check_is_fitted(self)

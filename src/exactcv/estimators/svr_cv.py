@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from ..crossval.corrected import Corrected
 from ..crossval.fold_models import FoldModels
 from ..crossval.nested_result import NestedRegressionResult
 from ..crossval.number_overviews import of_numbers_tuned
@@ -97,6 +98,9 @@ class SVRCV(RegressorMixin, KernelRegressor):
         The point chosen.
     best_score_, best_index_ : float, int
         Its score, and where it is in ``cv_results_``.
+    corrected_score_ : Corrected
+        The score after tuning, without what the choice of the point has gained: as that of
+        ``SVCCV``, with ``best_score_`` as ``apparent``.
     cv_results_ : dict
         One entry a grid point; ``error`` is the mean left-out loss.
     support_, support_vectors_, n_support_, dual_coef_, intercept_ :
@@ -214,7 +218,15 @@ class SVRCV(RegressorMixin, KernelRegressor):
         with Workers(checks.check_n_threads(self.n_jobs)) as workers:
             fitted = self._fitted(tuning, keep, workers)
         self._keep(fitted, rows, keep)
-        self._shown = of_numbers_tuned(fitted.tuned, keep, rows.shape[0], perf_counter() - start)
+        correction = self._correction_of(fitted.tuned, groups, keep, rows.shape[0])
+        self._corrections = [correction]
+        self._shown = of_numbers_tuned(
+            fitted.tuned,
+            keep,
+            correction if isinstance(correction, Corrected) else None,
+            rows.shape[0],
+            perf_counter() - start,
+        )
         warn_if_short(
             self.certificate_,
             self.cv_results_["param_C"],
@@ -410,6 +422,11 @@ class SVRCV(RegressorMixin, KernelRegressor):
             folds = self._interval_folds(method, self._tuned.tuning)
             self._fold_models[kind] = self._models(method, self._tuned, folds)
         return self._fold_models[kind]
+
+    @property
+    def corrected_score_(self) -> Corrected:
+        """The score after tuning, corrected for the choice of the grid point."""
+        return self._corrected(0)
 
     def _overview(self) -> Overview:
         check_is_fitted(self)

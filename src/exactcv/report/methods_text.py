@@ -142,10 +142,11 @@ def _corrected(it: Overview) -> str:
     assert it.corrected is not None
     value, low, high = it.corrected
     what = ("error" if it.numbers is None else "loss") if it.score is None else it.scoring
+    digits = ".4f" if it.numbers is None else ".4g"
     return (
         "Since the point was chosen by these very figures, they are optimistic; the bootstrap "
         f"bias-corrected estimate (Tsamardinos et al. 2018) of the {what} after tuning is "
-        f"{value:.4f} (95% interval {low:.4f} to {high:.4f})."
+        f"{value:{digits}} (95% interval {low:{digits}} to {high:{digits}})."
     )
 
 

@@ -50,8 +50,8 @@ class LeftOutRows:
     """
 
     row: IntArray
-    truth: IntArray
-    predicted: IntArray
+    truth: NDArray[np.integer]
+    predicted: NDArray[np.integer]
     decision: FloatArray | None = None
     wrong_at: IntArray | None = None
     probability: FloatArray | None = None

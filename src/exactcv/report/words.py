@@ -144,8 +144,6 @@ def corrected_text(it: Overview) -> str:
     best = "least error" if it.numbers is None else "least loss"
     best = best if it.score is None else "best score"
     why = f"the {best} is the best of {it.error.size}, and so too good by what the choice gained"
-    if it.corrected is None and it.numbers is not None:
-        return f"{why}; corrected() of cross_validate's result tells how much along C"
     if it.corrected is None:
         return f"{why}; corrected(), corrected_score_ or nested_cross_validate tell how much"
     value, low, high = it.corrected
