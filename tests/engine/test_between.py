@@ -31,7 +31,7 @@ def _solutions(problem, Cs):
 
 def _compiled(problem, Cs, coef, u, k, tests):
     n = len(tests)
-    proved, same = np.empty(n, np.uint8), np.empty(n, np.uint8)
+    proved, line = np.empty(n, np.uint8), np.empty(n, np.uint8)
     kernel, square = problem.K[tests], problem.diagonal[tests]
     widest = square + 1.0 - 2.0 * kernel.min(axis=1)
     each, all_there = np.arange(n), np.full(n, -1)
@@ -39,9 +39,9 @@ def _compiled(problem, Cs, coef, u, k, tests):
     compiled(
         problem.K, problem.y, problem.weight, Cs, coef, u, Cs, coef, u, which, np.zeros(n), kernel,
         square, widest, u[k][tests].copy(), u[k + 1][tests].copy(), 1e-9, problem.fit_intercept,
-        proved, same,
+        proved, line,
     )  # fmt: skip
-    return proved, same, widest
+    return proved, line, widest
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -53,14 +53,14 @@ def test_compiled_as_its_twin(intercept, count, n):
     coef, u = _solutions(problem, Cs)
     total = 0
     for k in range(count - 1):
-        proved, same, widest = _compiled(problem, Cs, coef, u, k, tests)
+        proved, line, widest = _compiled(problem, Cs, coef, u, k, tests)
         for t in tests:
             ends = tuple((Cs[j], coef[j], u[j], u[j, t]) for j in (k, k + 1))
             expected = twin(
                 problem.K, problem.y, problem.weight, ends, problem.K[t], 1.0, widest[t], 1e-9,
                 intercept,
             )  # fmt: skip
-            assert (bool(proved[t]), int(same[t])) == expected
+            assert (bool(proved[t]), bool(line[t])) == expected
         total += int(proved.sum())
     assert 0 < total < 20 * (count - 1)
 
@@ -74,13 +74,13 @@ def test_what_is_proved_is_true(intercept, seed):
     coef, u = _solutions(problem, Cs)
     proved_any = 0
     for k in range(8):
-        proved, same, _ = _compiled(problem, Cs, coef, u, k, tests)
+        proved, line, _ = _compiled(problem, Cs, coef, u, k, tests)
         _, inner = _solutions(problem, np.geomspace(Cs[k], Cs[k + 1], 30))
         stays = (inner[:, tests] > 0) == (u[k, tests] > 0)
         assert stays[:, proved.astype(bool)].all()
-        if same[0] == 1:  # values on a line
+        if line[0]:
             part = np.geomspace(Cs[k], Cs[k + 1], 30) - Cs[k]
-            line = u[k] + np.outer(part / (Cs[k + 1] - Cs[k]), u[k + 1] - u[k])
-            assert np.abs(line - inner).max() < 1e-9 * max(1.0, np.abs(inner).max())
+            on_it = u[k] + np.outer(part / (Cs[k + 1] - Cs[k]), u[k + 1] - u[k])
+            assert np.abs(on_it - inner).max() < 1e-9 * max(1.0, np.abs(inner).max())
         proved_any += int(proved.sum())
     assert proved_any

@@ -23,5 +23,5 @@ def between(
     closeness: float,
     intercept: bool,
     proved: NDArray[np.uint8],
-    same: NDArray[np.uint8],
+    line: NDArray[np.uint8],
 ) -> None: ...

@@ -57,16 +57,11 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from .._core._between import between
-from ..problem.problem import Problem, row_weights
+from ..problem.problem import Problem
 from ..types import FloatArray, IntArray
 from .path import StateArray
 
 __all__ = ["Asked", "Ends", "Tests", "compare"]
-
-# All states are the same at both ends, and no row is free.
-EMPTY = 2
-# Rows limit the intercept alike if their limits differ by no more, relative to the values.
-ALIKE = 1e-13
 
 
 @dataclass(frozen=True)
@@ -169,39 +164,11 @@ def compare(
 
     ``weight`` is that of all rows, before each training set goes without its own.
     """
-    proved, same = np.empty((2, len(asked.tests)), dtype=np.uint8)
+    proved, line = np.empty((2, len(asked.tests)), dtype=np.uint8)
     which = np.column_stack([asked.first, asked.last, asked.tests, asked.own])
     between(
         problem.K, problem.y, weight, first.C, first.coef, first.u, last.C, last.coef, last.u,
         which, asked.rest, tests.kernel, tests.square, widest, *asked.values,
-        tolerances.AT_BOUND, problem.fit_intercept, proved, same,
+        tolerances.AT_BOUND, problem.fit_intercept, proved, line,
     )  # fmt: skip
-    line = same > 0
-    empty = np.flatnonzero(same == EMPTY)
-    if problem.fit_intercept and len(empty):
-        _, some, of = np.unique(asked.first[empty], return_index=True, return_inverse=True)
-        some = empty[some]  # one test of each training set
-        nothing, weights = (
-            empty[:0],
-            row_weights(weight, len(some), asked.own[some], asked.rest[some]),
-        )
-        here, there = first.part(asked.first[some], nothing), last.part(asked.last[some], nothing)
-        line[empty] = _same_limits(problem, weights, here, there)[of]
-    return proved.astype(bool), line
-
-
-def _same_limits(
-    problem: Problem, weight: FloatArray, first: Ends, last: Ends
-) -> NDArray[np.bool_]:
-    """Which training sets, if no row of theirs is free, have the same rows limit b at both ends."""
-    y = problem.y
-    top = 2.0 * y * first.coef > first.C[:, None] * weight
-    limits = np.where(weight > 0, np.where((y > 0) == top, 1, -1), 0)  # from above, from below
-    alike = np.ones(len(weight), dtype=bool)
-    slack = ALIKE * np.maximum(1.0, np.abs(last.u).max(axis=1))
-    every = np.arange(len(weight))
-    for side in (-1, 1):
-        rooms = [np.where(limits == side, side * (y - end.u), np.inf) for end in (first, last)]
-        nearest = rooms[0].argmin(axis=1)
-        alike &= rooms[1][every, nearest] <= rooms[1].min(axis=1) + slack
-    return alike
+    return proved.astype(bool), line.astype(bool)

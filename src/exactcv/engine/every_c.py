@@ -220,7 +220,8 @@ class TrainingSets:
                 todo.append(now.part(WAVE, len(now)))
                 now = now.part(0, WAVE)
             if len(now):
-                todo.append(self.settle(self._split(self._not_given_up(now))))
+                sides = self._split(self._not_given_up(now))
+                todo.append(Stretches.joined([self.settle(side) for side in sides]))
 
     def settle(self, stretches: Stretches) -> Stretches:
         """Note what is known between two ends; returns the tests of which it is not."""
@@ -266,7 +267,7 @@ class TrainingSets:
 
     # ---- one wave ------------------------------------------------------------------------------
 
-    def _split(self, now: Stretches) -> Stretches:
+    def _split(self, now: Stretches) -> tuple[Stretches, Stretches]:
         """Solve in between, note what changes on the pieces there; what is left on both sides."""
         Cs, turns = self._where(now)
         near_first = Cs - now.first.C < now.last.C - Cs
@@ -281,7 +282,7 @@ class TrainingSets:
         at[list(courses)] = True
         turned, turn_Cs = on_lines(*replace(now, first=here, last=there).ends, at[now.of])
         self._note(now, turned, turn_Cs)
-        return Stretches.joined([replace(now, last=here), replace(now, first=there)])
+        return replace(now, last=here), replace(now, first=there)
 
     def _where(self, now: Stretches) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Where to solve next, and on which stretches a label changes.

@@ -9,7 +9,7 @@ row when few are goes to ``every_c.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from .every_c import WAVE, Changes, Stretches, TrainingSets, on_lines
 from .leave_one_out import LeaveOneOut
 from .merged import Merged
 from .path import Point, Tracker
+from .table import Inverse
 
 __all__ = ["EveryRow", "first_of_twins", "starting_points"]
 
@@ -124,6 +125,7 @@ class EveryRow:
         self._widest = tests.widest(problem)
         nobody = np.zeros(0, dtype=np.intp)
         self._claims = Claims(problem.K)
+        self._inverse = Inverse(merged.problem, lasting=True)
         self._sets = TrainingSets(
             problem, merged, nobody, rows, tests, names, names, cancel, tol, covered
         )
@@ -162,7 +164,7 @@ class EveryRow:
             self._between(middle, last.part(todo), which[todo], depth + 1)
         elif len(todo):
             rest, each = which[todo], np.arange(len(todo))
-            a, b = (self._sets.taken(end.part(todo).alone, rest) for end in (first, last))
+            a, b = (end.part(todo).alone for end in (first, last))
             self._few.append(Stretches(rest, a, b, each, rest))
             if sum(map(len, self._few)) >= WAVE:
                 self._one_by_one()
@@ -187,7 +189,9 @@ class EveryRow:
     def _one_by_one(self) -> None:
         """Follow the rows that are left of stretches on which there are few."""
         if self._few:
-            self._sets.follow(Stretches.joined(self._few))
+            few = Stretches.joined(self._few)
+            first, last = (self._sets.taken(end, few.sets) for end in (few.first, few.last))
+            self._sets.follow(replace(few, first=first, last=last))
         self._few.clear()
 
     # ---- at one C ------------------------------------------------------------------------------
@@ -215,7 +219,7 @@ class EveryRow:
         ledger = Ledger(task, seen, self._claims)
         point = self._enter(ledger, point)
         LeaveOneOut(task, ledger, self.span, self._cancel, self.merged).at(
-            np.zeros(1, int), [point]
+            np.zeros(1, int), [point], self._inverse
         )
         found[inherits], b[inherits] = ledger.coef[0], ledger.intercept[0]
         u[inherits] = ledger.h[0] + ledger.intercept[0]

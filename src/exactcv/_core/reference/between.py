@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...types import FloatArray
 
@@ -11,6 +12,7 @@ __all__ = ["between"]
 NEAREST, TRIED, RIDGE = 64, (1, 3, 12), 1e-9
 PROJECTED, CLOSE = (24, NEAREST), 3.0
 OFF, OFF_KNOT = (0.03, 0.125, 0.5), 0.125
+ALIKE = 1e-13
 
 
 def between(
@@ -23,8 +25,8 @@ def between(
     widest: float,
     closeness: float,
     intercept: bool,
-) -> tuple[bool, int]:
-    """Whether the label of a test is proved between two ends, and how far states are the same.
+) -> tuple[bool, bool]:
+    """Whether the label of a test is proved between two ends, and whether values follow a line.
 
     Each end is C, the coefficients, u and the value of the test less its threshold.
     """
@@ -37,14 +39,16 @@ def between(
     slack = [closeness * box for box in boxes]
     inside = [(a[k] > slack[k]) & (p[k] > slack[k]) for k in (0, 1)]
     changed = (inside[0] != inside[1]) | ((a[0] > slack[0]) != (a[1] > slack[1]))
-    same = 0 if changed.any() else 1 if inside[0].any() else 2
+    line = not changed.any()
+    if intercept and line and not inside[0].any():
+        line = _same_limits(y[used], a[0] > p[0], x, [end[2] for end in ends])
     # Complementary slackness: of the one end's coefficients with the other's values, and its own.
     cost = [[float(np.where(x[j] < 0, p[k], a[k]) @ np.abs(x[j])) for j in (0, 1)] for k in (0, 1)]
     bend, gap = cost[0][1] + cost[1][0], max(cost[0][0], cost[1][1])
     if value[0] * value[1] <= 0.0:
-        return False, same
+        return False, line
     if not intercept:
-        return _enough(value, gap, square, bend, 0.0, np.inf), same
+        return _enough(value, gap, square, bend, 0.0, np.inf), line
     least, side = min(abs(value[0]), abs(value[1])), np.sign(value[0])
     off = np.maximum(np.abs(x[0]), np.abs(x[1]))
     rising = side * y[used] > 0
@@ -53,14 +57,14 @@ def between(
     for level in OFF:
         everyone = float(room[off <= level * least].sum())
         if _enough(value, gap, widest, bend, level * least, everyone):
-            return True, same
+            return True, line
     able = (inside[0] | inside[1]) & (off <= OFF_KNOT * least)
     rows = np.flatnonzero(used)[able]
     order = np.argsort(-kernel[rows], kind="stable")[:NEAREST]
     rows, room, other = rows[order], room[able][order], other[able][order]
     off = off[able][order]
     if not len(rows):
-        return False, same
+        return False, line
 
     def reach(w: FloatArray) -> float:
         some = rows[: len(w)]
@@ -76,7 +80,7 @@ def between(
         if total > 0.0 and least * total > 2.0 * bend:
             w = room[:count] / total
             if proved(w, total):
-                return True, same
+                return True, line
             missed = reach(w)
     for count in PROJECTED:
         far = missed * bend >= CLOSE * 4.0 * value[0] * value[1]
@@ -85,9 +89,22 @@ def between(
         w = _projection(K[np.ix_(rows[:count], rows[:count])], kernel[rows[:count]])
         most = float((np.where(w > 0, room[:count], other[:count]) / np.abs(w)).min())
         if proved(w, most):
-            return True, same
+            return True, line
         missed = reach(w) if least * most > 2.0 * bend else np.inf
-    return False, same
+    return False, line
+
+
+def _same_limits(
+    y: FloatArray, top: NDArray[np.bool_], x: list[FloatArray], u: list[FloatArray]
+) -> bool:
+    """Do the same rows limit b at both ends, if none is free?"""
+    from_above, slack = (y > 0) == top, ALIKE * max(1.0, float(np.abs(u[1]).max()))
+    for which, side in ((from_above, 1.0), (~from_above, -1.0)):
+        if which.any():
+            first, last = (-side * (y * one)[which] for one in x)  # y - u
+            if last[np.argmin(first)] > last.min() + slack:
+                return False
+    return True
 
 
 def _projection(K_MM: FloatArray, kernel: FloatArray) -> FloatArray:
