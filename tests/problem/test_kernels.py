@@ -15,6 +15,7 @@ from exactcv.problem import gamma as bandwidth
 from exactcv.problem import kernels
 from exactcv.problem.gamma import median_gamma
 from exactcv.problem.kernels import Kernel, check_psd, gamma_value, kernel_between, kernel_matrix
+from exactcv.problem.tiles import nearly_empty
 from exactcv.runtime.memory import available_memory, check_memory, parse_bytes
 from exactcv.runtime.threads import Workers
 
@@ -58,6 +59,55 @@ def test_threads_give_the_same_bits(X: np.ndarray, name: str) -> None:
     with Workers(1) as one, Workers(2) as two:
         first, second = kernel_matrix(X, kernel, one)[0], kernel_matrix(X, kernel, two)[0]
     assert (first == second).all()
+
+
+@pytest.fixture
+def words() -> np.ndarray:
+    """Rows of text: 3 of 4,000 columns are not zero, and one column has no zero."""
+    rng = np.random.default_rng(2)
+    X = np.zeros((300, 4000))
+    X[np.arange(300)[:, None], rng.integers(0, 4000, size=(300, 3))] = rng.exponential(
+        size=(300, 3)
+    )
+    X[:, 7] = rng.normal(size=300)
+    return X
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_products_of_nearly_empty_rows(words: np.ndarray, name: str) -> None:
+    kernel = Kernel(name, gamma=0.3, degree=4, coef0=0.5)
+    assert nearly_empty(words)
+    with Workers(1) as one, Workers(2) as two:
+        first, second = kernel_matrix(words, kernel, one)[0], kernel_matrix(words, kernel, two)[0]
+    assert (first == second).all()
+    assert (first == first.T).all()
+    assert first == pytest.approx(REFERENCES[name](words), rel=1e-12, abs=1e-13)
+
+
+def test_a_full_column_far_from_the_origin_keeps_digits_of_nearly_empty_rows(
+    words: np.ndarray,
+) -> None:
+    shifted = words.copy()
+    shifted[:, 7] += 1e6  # what is rounded away by this addition is all that may differ
+    words[:, 7] = shifted[:, 7] - 1e6
+    kernel = Kernel("rbf", gamma=0.3)
+    near, far = kernel_matrix(words, kernel)[0], kernel_matrix(shifted, kernel)[0]
+    assert far == pytest.approx(near, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("share", "p", "sparse_pays"),
+    [
+        (0.0, 1, True),
+        (1.0, 10_000, False),
+        (0.1, 300, False),
+        (0.2, 50_000, False),
+        (0.002, 50_000, True),
+    ],
+)
+def test_products_of_entries_only_where_they_pay(share: float, p: int, sparse_pays: bool) -> None:
+    X = (np.random.default_rng(0).random((50, p)) < share).astype(float)
+    assert nearly_empty(X) is sparse_pays
 
 
 @pytest.mark.parametrize(("n", "p"), [(2, 1), (3, 2), (40, 3), (255, 2), (257, 2), (700, 5)])

@@ -36,7 +36,7 @@ from ..runtime.user_line import user_level
 from ..types import FloatArray, KernelFunction, KernelName
 from .gamma import all_differ, gamma_by_rule, median_distance, median_gamma
 from .repeated import ROUNDING, copy_repeated, first_equal, first_similar
-from .tiles import Tile, fill, squared_distances, tiles
+from .tiles import Tile, fill, products, squared_distances, tiles
 
 __all__ = [
     "KERNELS",
@@ -270,9 +270,11 @@ def _exponential(
 def _of_products(
     X: FloatArray, kernel: Kernel, gamma: float | None
 ) -> Callable[[FloatArray, Tile], None]:
+    inner = products(X)
+
     @np.errstate(over="ignore", invalid="ignore")  # it is seen at the end
     def step(tile: FloatArray, where: Tile) -> None:
-        np.matmul(X[where[0]], X[where[1]].T, out=tile)
+        inner(tile, where)
         if gamma is None:
             return
         tile *= gamma
