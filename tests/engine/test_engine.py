@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from _oracle import Run, Start, Twin, make_task, random_small, run
 from _problems import BUILDERS, FloatArray, Small, labels, linear, rbf
+from sklearn.metrics.pairwise import rbf_kernel
 
 import exactcv
 from exactcv._core import _bounds
@@ -442,3 +443,85 @@ def test_factor_sees_that_equal_rows_make_it_singular():
     factor = Factor(X @ X.T + 1.0, False)
     factor.solve_with(np.arange(120), np.ones(120))
     assert not factor.firm
+
+
+# ---- a factor that leans on another --------------------------------------------------------------
+
+
+def lender_and(n: int, n_base: int, constant: bool = True) -> tuple[np.ndarray, Factor, Factor]:
+    """A kernel matrix, a factor of its first rows, and one that leans on it."""
+    X = np.random.default_rng(n).normal(size=(n, 30))
+    K = rbf_kernel(X, gamma=0.2)
+    lender, other = Factor(K, constant), Factor(K, constant)
+    lender.solve_with(np.arange(n_base), np.ones(n_base))
+    other.lean_on(lender)
+    return K, lender, other
+
+
+def assert_solves(factor: Factor, K: np.ndarray, rows: np.ndarray, constant: bool = True) -> None:
+    right = np.random.default_rng(1).normal(size=len(rows))
+    x = factor.solve_with(rows, right)
+    G = K[np.ix_(rows, rows)] + constant * factor.top
+    np.testing.assert_allclose(G @ x, right, atol=1e-9)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_what_is_left_of_all_rows_is_solved_by_their_factor(constant):
+    """As folds are: some rows left, some came; the lender goes on as if nothing had been."""
+    K, lender, other = lender_and(650, 600, constant)
+    rng, rows = np.random.default_rng(2), np.arange(600)
+    for step in range(5):
+        fold = np.setdiff1d(rows, np.arange(120 * step, 120 * step + 40))
+        assert_solves(other, K, fold, constant)
+        assert_solves(other, K, np.append(fold, 600 + rng.permutation(50)[:15]), constant)
+        other.start_over()
+    assert other.n_factorised == 0
+    assert_solves(lender, K, rows, constant)
+    assert lender.n_factorised == 1
+
+
+def test_sets_far_from_the_lent_one_are_factorised():
+    K, lender, other = lender_and(650, 600)
+    assert_solves(other, K, np.arange(0, 650, 2))
+    assert other.n_factorised == 1
+    other.start_over()
+    assert_solves(other, K, np.arange(30, 600))
+    assert other.n_factorised == 1
+    # A base that was lent is not written into when the next set is factorised.
+    assert_solves(other, K, np.arange(200, 650))
+    assert other.n_factorised == 2
+    assert_solves(lender, K, np.arange(600))
+    assert lender.n_factorised == 1
+
+
+def test_only_a_large_firm_factor_of_the_same_matrix_is_lent():
+    K, lender, _ = lender_and(650, 600)
+    small = Factor(K, True)
+    small.solve_with(np.arange(300), np.ones(300))
+    singular = Factor(np.ones((650, 650)), False)
+    singular.solve_with(np.arange(600), np.ones(600))
+    for owner, matrix, constant in (
+        (lender, K.copy(), True),
+        (lender, K, False),
+        (small, K, True),
+        (singular, K, False),
+    ):
+        other = Factor(matrix, constant)
+        other.lean_on(owner)
+        assert_solves(other, K, np.arange(290), constant)
+        assert other.n_factorised == 1
+
+
+def test_folds_by_the_factor_of_the_full_data_are_those_of_refits():
+    """Nearly all of 700 rows are free at large C: every fold leans on the full data's factor."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(700, 6))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=700) > 0, 1, -1)
+    options = {"Cs": [1.0, 10.0, 100.0], "cv": 10, "gamma": 1.0, "output": "decision"}
+    found = exactcv.cross_validate(X, y, **options)
+    again = exactcv.cross_validate(X, y, n_jobs=2, **options)
+    oracle = exactcv.cross_validate(X, y, method="refit", **options)
+    assert min(found.stats["at_knot"][-1:]) >= 500
+    assert found.certificate.exact and oracle.certificate.exact
+    np.testing.assert_allclose(found.decision, oracle.decision, atol=1e-7)
+    np.testing.assert_array_equal(found.decision, again.decision)

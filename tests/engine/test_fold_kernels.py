@@ -104,14 +104,19 @@ def test_census_counts_rows_at_a_knot_and_at_a_bound() -> None:
     assert census(state, coef) == (free.sum(), ((coef != 0) & ~free).sum())
 
 
-def test_a_factor_counts_the_changes_since_it_was_made() -> None:
+def test_a_factor_counts_the_multiplications_of_the_changes_since_it_was_made() -> None:
     K, state = np.exp(-squares(150, 4)), np.zeros(150, dtype=np.int8)
     factor = Factor(K, True)
     state[:120] = 1
-    assert factor.census(state) == (120, -1)  # nothing is factorised yet
+    assert factor.census(state) == (120, pytest.approx(120**3 / 6))  # nothing is factorised yet
     factor.solve_with(np.arange(120), np.ones(120))
-    assert factor.census(state) == (120, 0)
-    state[:2], state[130:133] = 2, 1  # two leave and three come
-    assert factor.census(state) == (121, 5)
+    assert factor.census(state) == (120, 0.0)
+    state[0], state[130] = 2, 1  # one leaves and one comes
+    size, two = factor.census(state)
+    state[1], state[131:133] = 2, 1  # two have left and three come
+    assert size == 120 and factor.census(state) == (
+        121,
+        pytest.approx(2.5 * two * (121 / 120) ** 2),
+    )
     state[:100] = 0
-    assert factor.census(state) == (23, -1)  # too many
+    assert factor.census(state) == (23, pytest.approx(23**3 / 6))  # too many

@@ -1,6 +1,7 @@
 cdef class Factor:
     cdef const double[:, ::1] K
-    cdef bint constant
+    cdef bint constant, borrowed, distrusted
+    cdef Factor lender
     cdef readonly double top
     cdef readonly bint updated, firm
     cdef readonly Py_ssize_t n_factorised
@@ -18,7 +19,9 @@ cdef class Factor:
     cdef Py_ssize_t _find_changes(self, const Py_ssize_t[::1] rows, Py_ssize_t size,
                                   bint list_them) noexcept nogil
     cdef int _afresh(self, const Py_ssize_t[::1] rows, Py_ssize_t size)
+    cdef double _borrowed_cost(self, const Py_ssize_t[::1] rows, Py_ssize_t size) noexcept nogil
     cdef int _update(self) noexcept nogil
+    cdef void _halfway(self, Py_ssize_t first) noexcept nogil
     cdef double _entry(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil
     cdef void _back_and_forth(self, char trans, double* x) noexcept nogil
     cdef void _clear(self) noexcept nogil

@@ -13,12 +13,14 @@ where y holds the multipliers of x_R = 0 and then x_A, and g = (0, r_A).  With W
     (D - W'W) y = g - W' U'^{-1} r_B,       x_B = U^{-1} (U'^{-1} r_B - W y).
 
 A changed row costs one triangular solve, kept for as long as the base is; a new base is made when
-the changes are too many to be worth it.
+the changes are too many to be worth it.  That of another factor of the same K, of more rows, may
+take its place: training sets are what is left of all rows, and so are mostly their sets M.
 """
 
+from libc.math cimport INFINITY
 from libc.string cimport memcmp
 
-from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dtrsm, dtrsv
+from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dsyrk, dtrsm, dtrsv
 from scipy.linalg.cython_lapack cimport dpotrf, dsytrf, dsytrs
 
 import numpy as np
@@ -29,10 +31,20 @@ cdef double RIDGE = 1e-12
 cdef int SMALLEST = 96
 # A base is kept until this share of its rows has changed.
 cdef int SHARE = 4
-# Block size of dsytrf's workspace.
+# A base of fewer rows is not worth lending, nor one that saves less than this share of the work.
+cdef int LENT = 500
+cdef double SAVED = 0.5
+# Block size of dsytrf's workspace, and of columns of W that begin at about the same row.
 cdef int PANEL = 32
+# A multiplication in the few solves of an update takes as long as so many in a factorisation.
+cdef double FEW = 3.125
 # A base is firm if no pivot of its factor is smaller than this, relative to ``top``.
 cdef double FIRM = 1e-10
+
+
+cdef double _afresh_cost(double size) noexcept nogil:
+    """Multiplications that a factorisation takes."""
+    return size**3 / 6
 
 
 cdef class Factor:
@@ -80,24 +92,39 @@ cdef class Factor:
         self.solve(at, len(at), &view[0])
         return x
 
-    def census(self, const signed char[::1] state):
-        """How many rows are at a knot, and how many triangular solves M = these rows would take.
+    def lean_on(self, Factor other):
+        """Sets near the base of ``other``, which must not change meanwhile, are solved from that.
 
-        ``state`` as in ``_active_set.pyx``; -1 in place of the second if M would be factorised.
+        Both are factors of one and the same K.
+        """
+        same = &other.K[0, 0] == &self.K[0, 0] and other.constant == self.constant
+        self.lender = other if same and other.firm and other.n_base >= LENT else None
+        self.distrusted = False
+
+    def census(self, const signed char[::1] state):
+        """How many rows are at a knot, and how many multiplications M = these rows would take.
+
+        ``state`` as in ``_active_set.pyx``.
         """
         cdef Py_ssize_t i
         cdef Py_ssize_t size = 0
-        cdef bint firm = self.firm and self.room > 0
+        cdef Py_ssize_t missing = -1
+        cdef bint listed = self.firm or self.lender is not None
         for i in range(state.shape[0]):
             if state[i] > 0 and state[i] % 2 == 1:
-                if firm:
+                if listed:
                     self.listed[size] = i
                 size += 1
-        return size, self._find_changes(self.listed, size, False) if firm else -1
+        if self.firm and self.room > 0:
+            missing = self._find_changes(self.listed, size, False)
+        if missing >= 0:
+            return size, FEW * missing * size**2 / 2
+        return size, min(_afresh_cost(size), self._borrowed_cost(self.listed, size))
 
     def start_over(self):
-        """As if nothing had been factorised yet."""
+        """As if nothing had been factorised yet, but by whom it leans on."""
         self._clear()
+        self.distrusted = False
 
     cdef void _clear(self) noexcept nogil:
         cdef Py_ssize_t i
@@ -111,6 +138,7 @@ cdef class Factor:
     cdef void forget(self) noexcept nogil:
         """The next set is factorised, unless it is the base itself."""
         self.room = 0
+        self.distrusted = self.distrusted or self.borrowed
 
     cdef int prepare(self, const Py_ssize_t[::1] rows, Py_ssize_t size, bint few):
         """Make ready for M = rows[:size]; returns LAPACK's info, 0 if all is well.
@@ -129,7 +157,43 @@ cdef class Factor:
                 info = self._update() if missing >= 0 else -1
             if info == 0:
                 return 0
+        if self._borrowed_cost(rows, size) < (1.0 - SAVED) * _afresh_cost(size):
+            self._borrow()
+            with nogil:
+                self._find_changes(rows, size, True)
+                info = self._update()
+            if info == 0:
+                return 0
         return self._afresh(rows, size)
+
+    cdef double _borrowed_cost(self, const Py_ssize_t[::1] rows, Py_ssize_t size) noexcept nogil:
+        """Multiplications if M is solved from the base of another; infinite if it can not be.
+
+        It may serve other sets in other threads meanwhile: nothing in it is touched.
+        """
+        cdef Py_ssize_t i
+        cdef Py_ssize_t kept = 0
+        cdef double n_base, left, came
+        if self.lender is None or self.distrusted:
+            return INFINITY
+        for i in range(size):
+            kept += self.lender.place[rows[i]] >= 0
+        n_base, left, came = self.lender.n_base, self.lender.n_base - kept, size - kept
+        if left + came > n_base / SHARE:
+            return INFINITY
+        # A row that leaves takes the part of the triangle below it, a third of it in the mean.
+        return n_base * (n_base * (left / 6 + came / 2) + (left + came) ** 2 / 2)
+
+    def _borrow(self):
+        """Take the base of another."""
+        cdef Py_ssize_t i
+        self._clear()
+        self.triangle, self.borrowed = self.lender.triangle, True
+        self.n_base, self.top, self.firm = self.lender.n_base, self.lender.top, True
+        for i in range(self.n_base):
+            self.base[i] = self.lender.base[i]
+            self.place[self.base[i]] = i
+        self._make_room()
 
     cdef Py_ssize_t _find_changes(self, const Py_ssize_t[::1] rows, Py_ssize_t size,
                                   bint list_them) noexcept nogil:
@@ -164,8 +228,8 @@ cdef class Factor:
         cdef int k = <int>size
         cdef int info
         cdef char uplo = b'U'
-        if size * size > self.triangle.shape[0]:
-            self.triangle = np.empty((size + size // 4) ** 2)
+        if self.borrowed or size * size > self.triangle.shape[0]:
+            self.triangle, self.borrowed = np.empty((size + size // 4) ** 2), False
         with nogil:
             self._clear()
             self.n_base = size
@@ -218,11 +282,10 @@ cdef class Factor:
         cdef double* column
         cdef int n_base = <int>self.n_base
         cdef int room = <int>self.room
-        cdef int n_new, n_all, size, info
+        cdef int n_new, n_old, size, info
         cdef int n_work = PANEL * room
         cdef double one = 1.0
         cdef double zero = 0.0
-        cdef char left = b'L'
         cdef char upper = b'U'
         cdef char yes = b'T'
         cdef char no = b'N'
@@ -241,13 +304,15 @@ cdef class Factor:
             self.column_of[row] = self.n_columns
             self.column_rows[self.n_columns] = row
             self.n_columns += 1
-        n_all, n_new = <int>self.n_columns, <int>(self.n_columns - first)
+        n_old, n_new = <int>first, <int>(self.n_columns - first)
         if n_new > 0:
+            self._halfway(first)
             column = &self.columns[first * self.n_base]
-            dtrsm(&left, &upper, &yes, &no, &n_base, &n_new, &one, &self.triangle[0], &n_base,
-                  column, &n_base)
-            dgemm(&yes, &no, &n_all, &n_new, &n_base, &one, &self.columns[0], &n_base, column,
-                  &n_base, &zero, &self.inner[first * self.room], &room)
+            if n_old > 0:
+                dgemm(&yes, &no, &n_old, &n_new, &n_base, &one, &self.columns[0], &n_base, column,
+                      &n_base, &zero, &self.inner[first * self.room], &room)
+            dsyrk(&upper, &yes, &n_new, &n_base, &one, column, &n_base, &zero,
+                  &self.inner[first * self.room + first], &room)
         size = <int>self.n_changed
         for i in range(self.n_changed):
             row, k = self.changed[i], self.column_of[self.changed[i]]
@@ -260,6 +325,32 @@ cdef class Factor:
         dsytrf(&upper, &size, &self.schur[0], &size, &self.pivots[0], &self.work[0], &n_work,
                &info)
         return info
+
+    cdef void _halfway(self, Py_ssize_t first) noexcept nogil:
+        """Columns of V become those of W = U'^{-1} V.
+
+        Rows that left come first, in the order of the base; what stands above the first of them in
+        a panel stays 0.
+        """
+        cdef Py_ssize_t start, last, corner
+        cdef int size, width
+        cdef int n_base = <int>self.n_base
+        cdef double one = 1.0
+        cdef char left = b'L'
+        cdef char upper = b'U'
+        cdef char yes = b'T'
+        cdef char no = b'N'
+        while first < self.n_columns:
+            start, last = self.place[self.column_rows[first]], first + 1
+            if start < 0:
+                start, last = 0, self.n_columns
+            while (last < min(first + PANEL, self.n_columns)
+                   and self.place[self.column_rows[last]] >= start):
+                last += 1
+            size, width, corner = n_base - <int>start, <int>(last - first), start * (n_base + 1)
+            dtrsm(&left, &upper, &yes, &no, &size, &width, &one, &self.triangle[corner], &n_base,
+                  &self.columns[first * self.n_base + start], &n_base)
+            first = last
 
     cdef void _back_and_forth(self, char trans, double* x) noexcept nogil:
         """x := U'^{-1} x or U^{-1} x."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .. import tolerances
+from .._core._factor import Factor
 from ..engine.blocks import solve_folds, together
 from ..engine.bounds import Span
 from ..engine.leave_one_out import LeaveOneOut, runs
@@ -61,7 +62,7 @@ class Exact:
         if task.folds.leave_one_out:
             counts = self._leave_one_out(task, ledger, workers, points, merged)
         else:
-            counts = self._blocks(task, ledger, workers, points, merged)
+            counts = self._blocks(task, ledger, workers, points, merged, tracker.factor)
         counts["path_solves"] = tracker.solves
         counts["at_knot"] = [_members(p) for p in _grid_order(task, points)]
         folds = perf_counter() - middle - (ledger.seconds - judged) / workers.n_threads
@@ -107,10 +108,16 @@ class Exact:
         return {"events": sum(workers.map(work, reversed(runs(points))))}
 
     def _blocks(
-        self, task: Task, ledger: Ledger, workers: Workers, points: list[Point], merged: Merged
+        self,
+        task: Task,
+        ledger: Ledger,
+        workers: Workers,
+        points: list[Point],
+        merged: Merged,
+        factor: Factor,
     ) -> dict[str, Any]:
         def work(folds: range) -> int:
-            return solve_folds(task, ledger, folds, points, merged, workers.cancel)
+            return solve_folds(task, ledger, folds, points, merged, workers.cancel, factor)
 
         return {"fold_solves": sum(workers.map(work, together(task)))}
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import tolerances
+from .._core._factor import Factor
 from ..judge import ledger as entries
 from ..judge.ledger import Ledger
 from ..problem.problem import Task
@@ -48,16 +49,18 @@ def solve_folds(
     full: list[Point],
     merged: Merged,
     cancel: NDArray[np.int32],
+    factor: Factor | None = None,
 ) -> int:
     """Solve some folds along the whole grid; returns the number of linear solves.
 
-    ``full`` holds the full-data solutions along rising C, with repeated rows as one.
+    ``full`` holds the full-data solutions along rising C, with repeated rows as one; ``factor`` is
+    that of the last, where it is at hand.
     """
     order = rising(task.grid.Cs)
     solved: list[_Solved] = []
     for fold in folds:
         tracker = solved[-1].tracker if solved else None
-        solved.append(_solve(task, fold, full, merged, cancel, tracker))
+        solved.append(_solve(task, fold, full, merged, cancel, tracker, factor))
     good = ledger.solved(
         np.tile(order, len(solved)),
         np.repeat(np.asarray(folds, dtype=np.intp), len(order)),
@@ -80,6 +83,7 @@ def _solve(
     merged: Merged,
     cancel: NDArray[np.int32],
     tracker: Tracker | None,
+    factor: Factor | None,
 ) -> _Solved:
     """``tracker``: that of another fold, which has done its work."""
     Cs = np.sort(task.fold_Cs(fold), kind="stable")
@@ -91,6 +95,8 @@ def _solve(
     else:
         own = merged.problem if task.kernels is None else task.kernels.problem(merged.problem)
         tracker = Tracker(own.weighted(boxes), cancel, task.tol, task.tol >= tolerances.ROUGH)
+        if factor is not None and task.kernels is None:
+            tracker.factor.lean_on(factor)
     nobody = boxes == 0
     if task.kernels is not None:
         task.kernels.turn(tracker.problem, fold)

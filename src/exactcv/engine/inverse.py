@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy.linalg import blas, lapack
 
@@ -34,7 +36,7 @@ class Bordered:
 
     Examples
     --------
-    >>> Bordered(np.array([[2.0, 0.0], [0.0, 4.0]]), intercept=False).inverse() + 0.0
+    >>> Bordered(np.array([[2.0, 0.0], [0.0, 4.0]]), intercept=False).inverse + 0.0
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     >>> Bordered(np.ones((2, 2)), intercept=True).least < 1e-15
@@ -71,6 +73,12 @@ class Bordered:
         x = self._solve(right + self.constant)
         return x, self._balance(x)
 
+    def tail(self, right: FloatArray) -> FloatArray:
+        """Only the betas of `solve`."""
+        if self.size == 0 or not self.intercept:
+            return np.zeros(len(right))
+        return np.asarray(right @ self.ones + (self.constant - 1.0 / self._ones.sum()))
+
     def eliminate(self, right: FloatArray, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The rows  [-x, rest - beta - x right'],  x and beta as in `solve`; and the betas.
 
@@ -106,6 +114,7 @@ class Bordered:
             x -= beta[:, None] * self._ones
         return beta
 
+    @cached_property
     def inverse(self) -> FloatArray:
         """The inverse without the border's own row and column."""
         if self.size == 0:

@@ -63,12 +63,13 @@ class LeaveOneOut:
         self.solver = FoldSolver(task, ledger, span, cancel, self.merged, judge_all)
         self._twins = self._find_twins()
 
-    def at(self, ls: IntArray, points: list[Point]) -> int:
+    def at(self, ls: IntArray, points: list[Point], inverse: Inverse | None = None) -> int:
         """Settle every fold at these grid points; returns how many rows changed their place.
 
-        What rows at a knot need is worked out again only where they differ from the last point's.
+        What rows at a knot need is worked out again only where they differ from the last point's;
+        ``inverse`` is one that has seen other points.
         """
-        inverse, events = Inverse(self.problem), 0
+        inverse, events = inverse or Inverse(self.problem), 0
         self.ledger.how[ls] = 0
         for place in places(ls, points):
             l, full = place.l, self._solution(place.l, place.point)

@@ -48,8 +48,8 @@ __all__ = [
 
 StateArray = NDArray[np.int8]
 
-# Block steps from afar are not tried if they are dearer than so many working-set steps, and are
-# given up at once if more rows violate their states than CROWD, or than this share of the free
+# Block steps from afar are not tried if their factor is dearer than so many working-set steps, and
+# are given up at once if more rows violate their states than CROWD, or than this share of the free
 # ones.
 DEAR = 5000
 CROWD = 100
@@ -68,6 +68,8 @@ ROUGH_STEPS = 20
 # least: every call looks at all rows.
 EARLY, LATE, AGAIN = 0.25, 3.0, 2.0
 SHORT = 0.1
+# So many multiplications of a factorisation take as long as one of working-set steps.
+QUICK = 12.5
 # Rows at a bound are carried along with C if they are more than this share of the free ones.
 BOUND_SHARE = 0.5
 # Where working-set steps have the last word and miss the mark, they go on to this share of it.
@@ -159,9 +161,9 @@ class Tracker:
             return point.at(C)
         state = point.state if guess is None else guess
         new, status = point, int(Status.STALLED)
-        free, cost = _block_cost(state, self.factor)
+        free, cost, prepared = _block_cost(state, self.factor)
         self._pause = max(self._pause - 1, 0)
-        if not point.rough and cost <= DEAR and (cost <= EASY or not self._pause):
+        if not point.rough and prepared <= DEAR and (cost <= EASY or not self._pause):
             crowd = max(CROWD if cost <= CHEAP else 0, CROWD_SHARE * free)
             new, status = self._solve(point, C, state, crowd=crowd)
             self._last_pause = 2 * self._last_pause + 1 if status == Status.STALLED else 0
@@ -372,7 +374,7 @@ class _Pace:
         self._look()
 
     def _look(self) -> None:
-        self.free, self._cost = _block_cost(self.point.state, self._factor)
+        self.free, self._cost, _ = _block_cost(self.point.state, self._factor)
 
     @property
     def going(self) -> bool:
@@ -467,15 +469,16 @@ def _well_conditioned(free: int, rate: float) -> bool:
     return free >= MANY * (max(rate, QUICK_RATE) / QUICK_RATE) ** 2
 
 
-def _block_cost(state: StateArray, factor: Factor) -> tuple[int, float]:
+def _block_cost(state: StateArray, factor: Factor) -> tuple[int, float, float]:
     """How many rows are free, and what a handful of block steps costs, in working-set steps.
 
-    Rows that were free when the factor was made cost next to nothing.
+    The last figure is the part of it that goes into the factor: rows that were free when it was
+    made cost next to nothing.
     """
     n = len(state)
-    free, new = factor.census(state)
-    made = free**3 / 75 if new < 0 else new * free**2 / 8
-    return free, (made + 4.0 * free * (free + 0.25 * n)) / n
+    free, made = factor.census(state)
+    prepared = made / (QUICK * n)
+    return free, prepared + 4.0 * free * (free + 0.25 * n) / n, prepared
 
 
 def at_knot(state: StateArray) -> NDArray[np.bool_]:

@@ -150,7 +150,7 @@ class Shares:
         penalty = PENALTY * float(np.trace(K)) / len(K) or 1.0
         K.flat[:: len(K) + 1] += penalty
         system = Bordered(K, self.fit_intercept)
-        return penalty, system.inverse(), system.ones if self.fit_intercept else np.zeros(len(K))
+        return penalty, system.inverse, system.ones if self.fit_intercept else np.zeros(len(K))
 
     def _block(
         self, cross: FloatArray, own: FloatArray, coef: FloatArray, place: IntArray, rounds: int

@@ -18,6 +18,7 @@ from ..runtime.threads import Cancelled
 from ..types import FloatArray, IntArray
 from .full_solution import FullSolution, independent
 from .inverse import Bordered, scale_of
+from .sweep import swept
 
 __all__ = ["Driven", "Found", "Inverse", "Table"]
 
@@ -29,6 +30,9 @@ WHOLE_BYTES = 128_000_000
 # Random combinations of columns, and by how much their errors may flatter (``judge/claims.py``): a
 # normal number is below 1 / FLATTERY in size with a probability of 0.38.
 PROBES, FLATTERY = 48, 2.0
+# Rows at a knot that differ from the last, as a share of all, up to which the table is made from
+# that one; and for how many it is worth it.
+ALIKE, WORTH = 0.25, 48
 
 
 @dataclass(frozen=True)
@@ -36,15 +40,21 @@ class Columns:
     """Part of the table for the rows at a knot and ``others``; see ``_core/_base.pyx``.
 
     Columns of the others are made when each is needed, or if it is ``complete``, all at once, which
-    is quicker where most of them are.
+    is quicker where most of them are.  ``every`` are the rows of the members for all rows of the
+    problem, where they are known (``sweep.py``).
     """
 
     problem: Problem
     system: Bordered
-    P: FloatArray
     members: IntArray
     others: IntArray
     complete: bool = False
+    every: FloatArray | None = None
+
+    @cached_property
+    def P(self) -> FloatArray:
+        """The inverse, without the border."""
+        return self.system.inverse if self.every is None else self.every[:, self.members]
 
     @cached_property
     def border(self) -> FloatArray:
@@ -52,8 +62,6 @@ class Columns:
 
     @cached_property
     def _solved(self) -> tuple[FloatArray, FloatArray]:
-        if self.complete:
-            return -self._eliminated[0][:, : len(self.members)], self._eliminated[1]
         return self.system.solve(self.border)
 
     @cached_property
@@ -66,9 +74,11 @@ class Columns:
         """The columns of all others, as rows, if they are all there."""
         return self._eliminated[0] if self.complete else None
 
-    @property
+    @cached_property
     def tail(self) -> FloatArray:
-        return self._eliminated[1] if self.complete else self._solved[1]
+        if self.complete:
+            return self._eliminated[1]
+        return self._solved[1] if self.every is None else self.system.tail(self.border)
 
     def solved_for(self, rows: IntArray, places: IntArray) -> tuple[FloatArray, FloatArray]:
         """What each row on a segment takes from the members, and its tail.
@@ -76,13 +86,15 @@ class Columns:
         ``places`` are those among the others, negative for rows that are not in play.
         """
         if (places >= 0).all():
-            return self._solved[0][places], self._solved[1][places]
+            return self.free[:, len(self.members) + places].T, self.tail[places]
         return self.system.solve(self.problem.K[np.ix_(rows, self.members)])
 
     @cached_property
     def free(self) -> FloatArray:
         """The columns of the members, as rows."""
         k = len(self.members)
+        if self.every is not None and not self.complete:
+            return gather(self.every, np.arange(k), np.concatenate([self.members, self.others]))
         columns = np.empty((k, k + len(self.others)))
         columns[:, :k] = self.P
         if self.complete:
@@ -90,6 +102,19 @@ class Columns:
         else:
             columns[:, k:] = self._solved[0].T
         return columns
+
+    @property
+    def whole_rows(self) -> FloatArray:
+        """The same for all rows of the problem."""
+        if self.every is not None:
+            return self.every
+        rows, k = np.empty((len(self.members), self.problem.n)), len(self.members)
+        rows[:, self.members], rows[:, self.others] = self.free[:, :k], self.free[:, k:]
+        rest = np.ones(self.problem.n, dtype=bool)
+        rest[self.members] = rest[self.others] = False
+        left = np.flatnonzero(rest)
+        rows[:, left] = self.system.solve(gather(self.problem.K, left, self.members))[0].T
+        return rows
 
     @cached_property
     def errors(self) -> tuple[float, float]:
@@ -100,15 +125,16 @@ class Columns:
         (``judge/claims.py``).
         """
         k, (z, x, c) = len(self.members), self._probes
-        rows = np.concatenate([self.members, self.others])
-        u = (self.problem.K @ c)[rows]
+        among, mine = gather(self.problem.K, self.members, self.members), c[self.members]
+        # Moves of members are looked at in all rows, those of others in the members.
+        u = np.concatenate([among, self.border]) @ mine[:, :PROBES]
+        v = among @ mine[:, PROBES:] + self.border.T @ x
         if self.problem.fit_intercept:
-            u[:, :PROBES] += self.system.ones @ z
-            u[:, PROBES:] -= self.tail @ x
-        u[:k, :PROBES] -= z
-        u[k:, :PROBES] -= self.free[:, k:].T @ z
-        free = np.linalg.norm(u[:, :PROBES], axis=0).max(initial=0.0)
-        other = np.linalg.norm(u[:k, PROBES:], axis=0).max(initial=0.0)
+            u += self.system.ones @ z
+            v -= self.tail @ x
+        u[:k] -= z
+        u[k:] -= self.free[:, k:].T @ z
+        free, other = (np.linalg.norm(one, axis=0).max(initial=0.0) for one in (u, v))
         return FLATTERY * float(free), FLATTERY * float(other)
 
     @cached_property
@@ -132,23 +158,30 @@ class Columns:
 class Inverse:
     """The bordered kernel matrix of the rows at a knot, kept while they stay the same.
 
+    Parameters
+    ----------
+    problem : Problem
+    lasting : bool
+        Make the table from the last one where few of the rows are others.  For that all n columns
+        are kept.
+
     Attributes
     ----------
     members : the rows.
     system : what solves with it.
-    P : its inverse, without the border.
     """
 
-    def __init__(self, problem: Problem):
-        self.problem = problem
+    def __init__(self, problem: Problem, lasting: bool = False):
+        self.problem, self.lasting = problem, lasting
         self._had: IntArray | None = None
         self._columns: Columns | None = None
+        self._every: FloatArray | None = None
 
     def of(self, full: FullSolution) -> FullSolution:
         """Make it that of the members; returns a solution whose members are independent."""
         if self._had is not None and np.array_equal(full.members, self._had):
             return full
-        self._had, self._columns, self.members = None, None, full.members
+        last, self._had, self.members = self._columns, None, full.members
         self.system = self._system()
         if self.system.least > tolerances.DEPENDENT:
             self._had = full.members
@@ -156,7 +189,8 @@ class Inverse:
             full = independent(full)
             self.members = full.members
             self.system = self._system()
-        self.P = self.system.inverse()
+        self._every = self._from_last(last)
+        self._columns = None
         return full
 
     def columns(self, others: IntArray, leaving: int = 0) -> Columns:
@@ -165,9 +199,18 @@ class Inverse:
         complete = 2 * leaving >= len(others) > 0 and most >= 1
         had = self._columns
         if had is None or not np.array_equal(had.others, others) or complete > had.complete:
-            had = Columns(self.problem, self.system, self.P, self.members, others, complete)
-            self._columns = had
+            given = self.problem, self.system, self.members, others, complete, self._every
+            had = self._columns = Columns(*given)
         return had
+
+    def _from_last(self, last: Columns | None) -> FloatArray | None:
+        """The rows of the members for all rows of the problem, if the last ones are much alike."""
+        if not self.lasting or last is None or len(self.members) < WORTH:
+            return None
+        if len(np.setxor1d(last.members, self.members)) > ALIKE * len(self.members):
+            return None
+        problem = self.problem
+        return swept(problem.K, problem.fit_intercept, last.whole_rows, last.members, self.members)
 
     def _system(self) -> Bordered:
         K_MM = gather(self.problem.K, self.members, self.members)
