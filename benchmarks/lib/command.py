@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # Paths of one machine are not written down.
-PATHS = {"--data": "DIR", "--keep": "FILE"}
+PATHS = {"--data": "DIR", "--keep": "FILE", "--python": "PYTHON"}
 
 
 def parser(what: str | None, sizes: Mapping[str, str], results: str) -> argparse.ArgumentParser:
