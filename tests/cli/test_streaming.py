@@ -12,6 +12,7 @@ from _command_line import RESULTS, columns_of, read, run, write_csv
 
 from exactcv.cli import loading
 from exactcv.cli import predict as predicting
+from exactcv.estimators import lowrank_fit
 from exactcv.storage import streaming
 from exactcv.storage.readers import pieces
 from exactcv.storage.streaming import Roles, piece_rows, stream
@@ -179,3 +180,39 @@ def test_preparing_takes_a_part_of_the_table(
     assert found.rows.shape == (n, p)
     # Of a piece there are some copies at a time, of the labels there are all.
     assert peak < 9 * 8 * piece_rows(p) * p + 16 * n < 0.6 * 8 * n * p
+
+
+def test_what_remains_of_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty million rows are to be tuned and predicted within 4 GB, half of it for rows."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    monkeypatch.undo()
+    monkeypatch.setattr(streaming, "PIECE_CELLS", 1 << 15)
+    monkeypatch.setattr(lowrank_fit, "QUICK", 0)  # no bootstrap, which few rows have alone
+    rng = np.random.default_rng(0)
+
+    def peaks(n: int) -> list[int]:
+        X = rng.normal(size=(n, 3))
+        made: dict[str, object] = {f"x{k}": X[:, k] for k in range(3)}
+        made["y"] = np.where(X[:, 0] + rng.normal(size=n) > 0, "yes", "no")
+        file, out = tmp_path / f"{n}.parquet", tmp_path / f"{n}"
+        parquet.write_table(pyarrow.table(made), file, row_group_size=5_000)
+        del X, made
+        found = []
+        for command in (
+            ("tune", file, *LOWRANK, "--cv", "2", "--stream", "--memory-limit", "4MB"),
+            ("predict", out / "model.exactcv", file),
+        ):
+            tracemalloc.start()
+            try:
+                run(*command, "--out", out if command[0] == "tune" else out / "predictions")
+                found.append(tracemalloc.get_traced_memory()[1])
+            finally:
+                tracemalloc.stop()
+        return found
+
+    peaks(5_000)  # what is imported is not counted
+    few, many = 40_000, 120_000
+    for before, after in zip(peaks(few), peaks(many), strict=True):
+        assert (after - before) / (many - few) < 100

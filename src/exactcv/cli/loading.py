@@ -17,7 +17,7 @@ from ..lowrank.options import Options
 from ..lowrank.rows.sampling import smallest_keys
 from ..lowrank.rows.spilled import SpilledRows
 from ..problem.kernels import Kernel, gamma_value
-from ..problem.labels import beyond_range
+from ..problem.labels import beyond_range, count_labels
 from ..storage.preparation import Preparation, fit_preparation
 from ..storage.readers import QID, pieces
 from ..storage.streaming import PEEK_ROWS, Roles, piece_rows, stream
@@ -163,10 +163,10 @@ def _role(table: Table, option: str, column: str | None, target: str) -> str | N
 
 
 def _check_classes(table: Table, target: str, y: NDArray[Any]) -> None:
-    counts = np.unique(y, return_counts=True)[1]
+    counts = count_labels(y)[1]
     if len(counts) == 1:
         raise InputError(
-            f"{table.source}: the target {target!r} has one class only, {y.tolist()[0]!r}; a "
+            f"{table.source}: the target {target!r} has one class only, {y[:1].tolist()[0]!r}; a "
             "classifier needs rows of two classes or more"
         )
     if _too_many(len(counts), len(y)):

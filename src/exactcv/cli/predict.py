@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from sys import intern
 from typing import Any
@@ -16,6 +17,7 @@ from ..problem.intervals import wilson
 from ..report.overview import LeftOutNumbers
 from ..storage.atomic import write_parts
 from ..storage.model_file import load_model
+from ..storage.notation import Notation
 from ..storage.readers import pieces
 from ..storage.streaming import PEEK_ROWS, piece_rows
 from ..storage.table import Cells, Table, parse_labels
@@ -57,11 +59,15 @@ def predict(
         say(f"{read.n_rows} predictions written to {out}")
     if read.promise:
         say(read.promise)
-    made, predicted, table = model.preparation, np.concatenate(read.predicted), read.targets()
-    if model.quantiles_.size:
-        _tell_shares(table, made.target, model.quantiles_, predicted, say)
+    target = model.preparation.target
+    if not model.numeric:
+        _tell_error(read.counts(), target, say)
         return
-    (_tell_distance if model.numeric else _tell_error)(table, made.target, predicted, say)
+    predicted, table = np.concatenate(read.predicted), read.targets()
+    if model.quantiles_.size:
+        _tell_shares(table, target, model.quantiles_, predicted, say)
+    else:
+        _tell_distance(table, target, predicted, say)
 
 
 class _Pieces:
@@ -74,6 +80,7 @@ class _Pieces:
         self.n_rows, self.promise = 0, ""
         self.predicted: list[NDArray[Any]] = []
         self._targets: list[Cells] = []
+        self._counts: Counter[tuple[str | None, str]] = Counter()
         self._last: Table | None = None
 
     def lines(self, unseen: Unseen, interval: float | None, escape: bool) -> Iterator[str]:
@@ -101,13 +108,23 @@ class _Pieces:
 
     def _keep(self, table: Table, predicted: NDArray[Any]) -> None:
         self.n_rows += len(predicted)
-        self.predicted.append(predicted)
         self._last = table
         target = self.model.preparation.target
+        if not self.model.numeric:
+            if target in table.columns:  # of classes it is enough to count who meets whom
+                told = map(str, predicted.tolist())
+                self._counts.update(zip(table.texts(target), told, strict=True))
+            return
+        self.predicted.append(predicted)
         if target in table.columns:
             cells = table.columns[target]
             few = cells if isinstance(cells, np.ndarray) else [intern(cell) for cell in cells]
             self._targets.append(few)
+
+    def counts(self) -> _Met:
+        """How often which target met which prediction."""
+        assert self._last is not None
+        return _Met(self._last.source, self._last.notation, self._counts)
 
     def targets(self) -> Table:
         """The column of the target alone, if it is there."""
@@ -123,24 +140,38 @@ class _Pieces:
         return Table(self._last.source, self.n_rows, columns, notation=self._last.notation)
 
 
-def _tell_error(table: Table, target: str, predicted: Any, say: Callable[[str], None]) -> None:
+@dataclass(frozen=True)
+class _Met:
+    """How often a target (None where it is missing) met a prediction."""
+
+    source: str
+    notation: Notation
+    counts: Counter[tuple[str | None, str]]
+
+    def labels(self, target: str) -> dict[str, str] | None:
+        """The label of each text that occurs; None if they are no classes."""
+        texts = list(dict.fromkeys(text for text, _ in self.counts if text is not None))
+        few = Table(self.source, len(texts), {target: texts}, notation=self.notation)
+        try:
+            return dict(zip(texts, map(str, parse_labels(few, target).tolist()), strict=True))
+        except InputError:
+            return None
+
+
+def _tell_error(met: _Met, target: str, say: Callable[[str], None]) -> None:
     """How many labels differ from the target, in the rows that have one; nothing if none has."""
-    if target not in table.columns:
+    known = [(text, told, n) for (text, told), n in met.counts.items() if text is not None]
+    n_known = sum(n for _, _, n in known)
+    n_gaps = met.counts.total() - n_known
+    labels = met.labels(target) if known else None
+    if labels is None:
         return
-    there = ~table.is_missing(target)
-    if not there.any():
-        return
-    known = Table(table.source, int(there.sum()), {target: _kept(table, target, there)})
-    try:
-        truth = parse_labels(replace(known, notation=table.notation), target)
-    except InputError:
-        return
-    wrong = sum(str(a) != str(b) for a, b in zip(truth, predicted[there], strict=True))
-    gaps = "" if there.all() else f"; the other {int((~there).sum())} have no target"
-    low, high = wilson(wrong / len(truth), len(truth))
+    wrong = sum(n for text, told, n in known if labels[text] != told)
+    gaps = f"; the other {n_gaps} have no target" if n_gaps else ""
+    low, high = wilson(wrong / n_known, n_known)
     say(
-        f"error on the target {target!r} of {table.source}: {wrong / len(truth):.4f} "
-        f"({wrong} of {len(truth)} rows wrong; 95% interval {low:.4f} to {high:.4f}{gaps})"
+        f"error on the target {target!r} of {met.source}: {wrong / n_known:.4f} "
+        f"({wrong} of {n_known} rows wrong; 95% interval {low:.4f} to {high:.4f}{gaps})"
     )
 
 
@@ -184,13 +215,6 @@ def _tell_distance(table: Table, target: str, predicted: Any, say: Callable[[str
         f"error on the target {target!r} of {table.source}: mean absolute error {numbers.mae:.4g}, "
         f"root mean squared error {numbers.rmse:.4g}, R2 {numbers.r2:.4f}{gaps}"
     )
-
-
-def _kept(table: Table, name: str, rows: NDArray[np.bool_]) -> Cells:
-    cells = table.columns[name]
-    if isinstance(cells, np.ndarray):
-        return cells[rows]
-    return [cell for cell, kept in zip(cells, rows.tolist(), strict=True) if kept]
 
 
 def _without(table: Table, drop: tuple[str, ...]) -> Table:

@@ -46,7 +46,7 @@ NUMBERS_CV_COLUMNS = {
     "score": "mean_test_score", "loss": "error", "loss_se": "loss_se", "at_bound": "at_bound",
     "kkt": "kkt", "gap": "gap",
 }  # fmt: skip
-PART_ROWS = 1 << 16  # of a table that are text at a time
+PART_ROWS = 1 << 14  # of a table that are text at a time
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how cells begin that spreadsheets run
 
 
@@ -132,36 +132,25 @@ def left_out_parts(
     """
     rows = model._overview().left_out
     order = np.argsort(rows.row, kind="stable")
-    at = rows.row[order]
-    names = ["row"]
-    columns: list[Any] = [at + 1]
-    if row_names is not None:
-        names.append("id")
-        columns.append(_Some(row_names, at))
-    predicted = model.classes_[rows.predicted[order]]
-    names += ["target", "predicted", "wrong"]
-    columns += [y[at], predicted, (y[at] != predicted).astype(int)]
-    if rows.decision is not None:
-        more, values = _values(model, rows.decision[order])
-        names, columns = names + more, columns + values
-    if model.probability and pair_values is not None:
-        shares = probabilities(pair_values[order], model._sigmoids, len(model.classes_))
-        names += [f"probability of {label}" for label in model.classes_]
-        columns += list(shares.T)
-    return csv_parts(names, columns, escape)
-
-
-class _Some:
-    """Names of some rows, made when they are asked for."""
-
-    def __init__(self, names: Sequence[Any], rows: NDArray[Any]):
-        self._names, self._rows = names, rows
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, part: slice) -> list[Any]:
-        return [self._names[row] for row in self._rows[part].tolist()]
+    for start in range(0, len(order), PART_ROWS):
+        mine = order[start : start + PART_ROWS]
+        at = rows.row[mine]
+        names = ["row"]
+        columns: list[Any] = [at + 1]
+        if row_names is not None:
+            names.append("id")
+            columns.append([row_names[row] for row in at.tolist()])
+        predicted = model.classes_[rows.predicted[mine]]
+        names += ["target", "predicted", "wrong"]
+        columns += [y[at], predicted, (y[at] != predicted).astype(int)]
+        if rows.decision is not None:
+            more, values = _values(model, rows.decision[mine])
+            names, columns = names + more, columns + values
+        if model.probability and pair_values is not None:
+            shares = probabilities(pair_values[mine], model._sigmoids, len(model.classes_))
+            names += [f"probability of {label}" for label in model.classes_]
+            columns += list(shares.T)
+        yield from csv_parts(names, columns, escape, header=start == 0)
 
 
 def numbers_cv_csv(model: SVRCV, escape: bool = True) -> str:

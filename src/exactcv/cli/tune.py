@@ -19,6 +19,7 @@ from ..exceptions import InputError, Interrupted, MemoryLimitError
 from ..lowrank.options import Options
 from ..lowrank.rows.sources import ArrayRows, RowSource
 from ..lowrank.rows.spilled import SpilledRows
+from ..problem.labels import count_labels
 from ..report.html import page as html_report
 from ..storage.atomic import write_bytes, write_parts, write_text
 from ..storage.model_file import save_model
@@ -163,7 +164,7 @@ def _model(loaded: Loaded, settings: TuneSettings, n_jobs: int, progress: bool) 
         cv=folds,
         scoring=settings.scoring,
         select=settings.select,
-        class_weight=parse_class_weight(settings.class_weight, np.unique(loaded.y).tolist()),
+        class_weight=parse_class_weight(settings.class_weight, count_labels(loaded.y)[0].tolist()),
         probability=settings.probability,
         method=settings.method,
         n_jobs=n_jobs,
@@ -188,7 +189,7 @@ def _fit(model: SVCCV, loaded: Loaded, keep: Keep) -> FloatArray | None:
 def _facts(file: Path, loaded: Loaded, settings: TuneSettings) -> dict[str, str]:
     """About the data, for the screen and for the report."""
     made = loaded.preparation
-    labels, counts = np.unique(loaded.y, return_counts=True)
+    labels, counts = count_labels(loaded.y)
     shown = ", ".join(f"{a} ({b} rows)" for a, b in zip(labels[:8], counts[:8], strict=True))
     text = [c for c in made.columns if c.levels is not None]
     features = f"{made.n_features}"

@@ -47,7 +47,7 @@ class FeatureClasses:
     """
 
     task: FeatureTask
-    codes: IntArray
+    codes: NDArray[np.integer]
 
     @property
     def weight(self) -> FloatArray:
@@ -108,7 +108,7 @@ class FeatureResults:
         As in ``one_vs_one.PairResults``.
     """
 
-    truth: IntArray
+    truth: NDArray[np.integer]
     voted: NDArray[np.unsignedinteger] | None
     wrong: BoolArray
     decision: FloatArray | None
@@ -119,9 +119,11 @@ class FeatureResults:
     at_bound: FloatArray
     stats: dict[str, int]
 
-    def labels_at(self, l: int) -> IntArray:
+    def labels_at(self, l: int) -> NDArray[np.integer]:
         """(T,): left-out predictions at one grid point, as class numbers."""
-        return self.truth ^ self.wrong[l] if self.voted is None else self.voted[l].astype(np.intp)
+        if self.voted is None:
+            return self.truth ^ self.wrong[l]
+        return self.voted[l].astype(self.truth.dtype)
 
 
 def cross_validate_features(task: FeatureClasses, workers: Workers) -> FeatureResults:

@@ -63,7 +63,7 @@ class Classes(Protocol):
     """What the pairs of classes are cut out of, whatever their rows are."""
 
     @property
-    def codes(self) -> IntArray: ...
+    def codes(self) -> NDArray[np.integer]: ...
     @property
     def weight(self) -> FloatArray: ...
     @property
@@ -106,7 +106,7 @@ class ManyClasses:
     """
 
     rows: KernelRows
-    codes: IntArray
+    codes: NDArray[np.integer]
     weight: FloatArray
     folds: Folds
     grid: Grid

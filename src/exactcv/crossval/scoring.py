@@ -240,7 +240,7 @@ def _advice(name: Any, error: str, classes: NDArray[Any]) -> str:
 
 
 def fit_sigmoids(
-    decision: FloatArray, codes: IntArray, n_classes: int, weight: FloatArray
+    decision: FloatArray, codes: NDArray[np.integer], n_classes: int, weight: FloatArray
 ) -> list[Sigmoid]:
     """One sigmoid a pair, from the left-out values of the rows of its two classes."""
     sigmoids = []
@@ -281,7 +281,7 @@ def probabilities(decision: FloatArray, sigmoids: list[Sigmoid], n_classes: int)
 
 def chance_score(
     classes: NDArray[Any],
-    codes: IntArray,
+    codes: NDArray[np.integer],
     weight: FloatArray,
     scorer: Scorer,
     X: Any,

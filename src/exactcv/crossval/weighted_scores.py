@@ -46,7 +46,7 @@ class Tests:
 
     classes: NDArray[Any]
     unit: IntArray
-    codes: IntArray
+    codes: NDArray[np.integer]
     labels: NDArray[Any]
     decision: FloatArray | None
     weight: FloatArray

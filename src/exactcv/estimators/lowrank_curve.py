@@ -289,7 +289,7 @@ def _run(
 ) -> _Run:
     problem = FeatureProblem(
         source=rows.source,
-        y=np.where(rows.codes > 0, 1.0, -1.0),
+        y=np.where(rows.codes > 0, np.int8(1), np.int8(-1)),
         weight=rows.weight,
         kernel=kernel,
         approx=model.approx,

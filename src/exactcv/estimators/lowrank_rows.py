@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold
 
 from ..crossval.requests import linear_scale
 from ..crossval.scoring import Scorer
@@ -41,13 +43,16 @@ class Rows:
     ----------
     source : RowSource
     classes, codes : (k,), (rows,)
+        Of millions of rows numbers of eight bytes would be most of the memory: codes have as few
+        as will do.
     sample_weight, weight : (rows,)
-        How many rows each counts for, and the same times the weight of its class.
+        How many rows each counts for, and the same times the weight of its class; one number for
+        all, broadcast, if they are the same.
     folds : Folds
     seed : int
         Draws the features.
     keep : (rows,)
-        Their places among all ``n``.
+        Their places among all ``n``; None if they are all.
     groups : (rows,) or None
     scorer : Scorer
     score_arguments : dict
@@ -56,12 +61,12 @@ class Rows:
 
     source: RowSource
     classes: NDArray[Any]
-    codes: IntArray
+    codes: NDArray[np.integer]
     sample_weight: FloatArray
     weight: FloatArray
     folds: Folds
     seed: int
-    keep: IntArray
+    keep: IntArray | None
     n: int
     groups: NDArray[Any] | None
     scorer: Scorer
@@ -77,7 +82,7 @@ class Rows:
         _check_scorer(source, scorer)
         n = source.n
         y, given, groups = (_local(source, one) for one in (y, sample_weight, groups))
-        labels, _, _ = inputs.encode_labels(y, n)
+        labels, classes, codes = inputs.encode_labels(y, n)
         used = inputs.read_sample_weight(given, n)
         keep = np.flatnonzero(used > 0)
         groups = inputs.read_groups(groups, n)
@@ -87,7 +92,8 @@ class Rows:
             groups = None if groups is None else groups[keep]
         split_with = {name: rows_of(value, keep, n) for name, value in split_with.items()}
         score_with = {name: rows_of(value, keep, n) for name, value in score_with.items()}
-        labels, classes, codes = inputs.encode_labels(labels[keep], len(keep))
+        if len(keep) < n:
+            labels, classes, codes = inputs.encode_labels(labels[keep], len(keep))
         if len(classes) < 2:
             among = "" if len(keep) == n else ", among the rows with positive weight"
             raise InputError(
@@ -99,18 +105,20 @@ class Rows:
         weight = inputs.times_class_weight(used, factors, codes, classes)
         # Splitters need the number of rows; where these are not in memory, that is all they get.
         shown = source.X if isinstance(source, ArrayRows) else _stand_in(len(keep))
-        folds = model._folds(shown, labels, keep, n, split_with)
+        stratified = model.cv is None or isinstance(model.cv, (numbers.Integral, StratifiedKFold))
+        split_by = codes if stratified else labels  # splits do not hang on names, which are longer
+        folds = model._folds(shown, split_by, keep, n, split_with)
         folds = inputs.check_training_parts(folds, codes, classes, weight, keep)
         tested = folds.pair_rows
         return cls(
             source=source,
             classes=classes,
-            codes=codes,
-            sample_weight=used,
-            weight=weight,
+            codes=codes.astype(np.min_scalar_type(-len(classes))),
+            sample_weight=_even(used),
+            weight=_even(weight),
             folds=folds,
             seed=seed_from(model.random_state),
-            keep=keep,
+            keep=None if len(keep) == n else keep,
             n=n,
             groups=groups,
             scorer=scorer,
@@ -133,22 +141,26 @@ class Rows:
         return feature_grid(self.total)
 
     @cached_property
-    def truth(self) -> IntArray:
+    def truth(self) -> NDArray[np.integer]:
         """The class of each test."""
         return self.codes[self.folds.pair_rows]
 
     @cached_property
     def tested(self) -> IntArray:
         """The row of each test, among all rows."""
-        return self.keep[self.folds.pair_rows]
+        rows = self.folds.pair_rows
+        return rows if self.keep is None else self.keep[rows]
 
     @cached_property
     def test_weight(self) -> FloatArray:
-        return self.sample_weight[self.folds.pair_rows]
+        weight, rows = self.sample_weight, self.folds.pair_rows
+        return np.broadcast_to(weight[:1], rows.shape) if _is_one(weight) else weight[rows]
 
     @property
     def effective_tests(self) -> float | None:
         """How many rows the tested ones amount to; None if all weigh the same."""
+        if _is_one(self.sample_weight):
+            return None
         weight = self.sample_weight[np.unique(self.folds.pair_rows)]
         return None if (weight == weight[0]).all() else effective_count(weight)
 
@@ -158,6 +170,17 @@ class Rows:
         if self.scorer.needs_rows and isinstance(self.source, ArrayRows):
             return self.source.X[self.folds.pair_rows]
         return _stand_in(len(self.folds.pair_rows))
+
+
+def _even(weight: FloatArray) -> FloatArray:
+    """One number for all rows, if they weigh the same."""
+    if (weight == weight[0]).all():
+        return np.broadcast_to(weight[:1].copy(), weight.shape)
+    return weight
+
+
+def _is_one(weight: FloatArray) -> bool:
+    return weight.strides == (0,)
 
 
 def _stand_in(n: int) -> NDArray[np.float64]:

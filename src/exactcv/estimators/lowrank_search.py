@@ -22,7 +22,7 @@ from ..problem.gamma import GAMMA_STEP
 from ..problem.grid import MOST_GROWTH, End, Grid, feature_grid
 from ..problem.kernels import Kernel
 from ..runtime.progress import Progress, job
-from ..types import FloatArray
+from ..types import BoolArray, FloatArray
 from .lowrank_curve import ApproxCurve, curve, joined, unpacked, with_point
 from .lowrank_pilot import Region, region_of
 from .lowrank_rows import Rows
@@ -167,15 +167,16 @@ class Search:
         rest = np.array(score)
         rest[tuple(line)] = -np.inf
         other = np.unravel_index(np.nanargmax(rest), rest.shape)
-        gain = self._wrong(*map(int, other)) - self._wrong(*best)
-        gain *= self.rows.test_weight
-        return bool(gain.sum() <= np.sqrt((gain**2).sum()))
+        there, here = self._wrong(*map(int, other)), self._wrong(*best)
+        gained, lost = (self.rows.test_weight[side] for side in (there & ~here, here & ~there))
+        noise = np.sqrt((gained**2).sum() + (lost**2).sum())
+        return bool(gained.sum() - lost.sum() <= noise)
 
-    def _wrong(self, g: int, l: int) -> FloatArray:
-        """1.0 for each test that is wrong."""
+    def _wrong(self, g: int, l: int) -> BoolArray:
+        """Which tests are wrong."""
         k, truth = len(self.rows.classes), self.rows.truth
         found = unpacked(self.curves[g].labels[l : l + 1], k, len(truth))[0]
-        return np.asarray(found != truth, dtype=np.float64)
+        return np.asarray(found != truth)
 
     def level_edge(self) -> bool:
         """Is the best point at an edge of the default grid by no more than chance?"""

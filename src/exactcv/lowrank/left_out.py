@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..judge.ledger import HOW
+from ..problem.folds import rises
 from ..problem.losses import PiecewiseLinear
 from ..types import BoolArray, FloatArray, IntArray
 from .entries import Entries
@@ -279,7 +280,7 @@ class _LeaveOneOut:
 
     def _lost_rows(self, solved: Solved, which: list[int]) -> Leaving:
         rows = np.array([self.lost[k][1] for k in which])
-        y, Z = self.y[rows], np.array([self.lost[k][2] for k in which])
+        y, Z = self.y[rows].astype(np.float64), np.array([self.lost[k][2] for k in which])
         box, u = solved.C * self.weight[rows], Z @ solved.theta[:-1] + solved.theta[-1]
         nowhere = np.full(len(rows), -1)
         return Leaving(Z, y, box, -box * self.loss(y).slope(u), u, nowhere)
@@ -364,13 +365,16 @@ def _some_folds(solver: Solver, solved: list[Solved], entries: Entries, which: r
         entries.note(l, f, one.kkt, one.relative_gap)
     entries.settle("solved", len(which) * len(grid))
     entries.show(theta)
-    test = {f: np.sort(folds.test[f]) for f in which}
-    order = {f: np.argsort(folds.test[f], kind="stable") for f in which}
+    order = {
+        f: None if rises(folds.test[f]) else np.argsort(folds.test[f], kind="stable") for f in which
+    }
+    test = {f: folds.test[f] if order[f] is None else np.sort(folds.test[f]) for f in which}
 
     def use(chunk: Chunk, result: dict[int, tuple[int, FloatArray]]) -> None:
         for f, (first, values) in result.items():
-            pairs = folds.offsets[f] + order[f][first : first + len(values)]
-            entries.decide(slice(None), pairs, values.T)
+            at, by_row = slice(first, first + len(values)), order[f]
+            places = np.arange(at.start, at.stop) if by_row is None else by_row[at]
+            entries.decide(slice(None), folds.offsets[f] + places, values.T)
 
     solver.runner.each(Predict(theta, test), use)
 

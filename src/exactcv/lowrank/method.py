@@ -20,11 +20,12 @@ from scipy import sparse
 
 from ..exceptions import InputError, UnsupportedError
 from ..judge.features import Extent
+from ..problem.folds import rises
 from ..problem.grid import Grid
 from ..problem.kernels import Kernel, gamma_value
 from ..runtime.memory import readable
 from ..runtime.threads import Workers
-from ..types import IntArray
+from ..types import FloatArray, IntArray
 from .entries import Entries
 from .features import FeatureMap, features_of, make_feature_map
 from .landmarks import landmarks_among
@@ -45,6 +46,8 @@ GAMMA_ROWS = 2000
 # Rows whose features stay in memory, for first guesses and for counting; and so many, if that is
 # all of them.
 SAMPLE_ROWS, ALL_ROWS = 20_000, 65_536
+# Rows that are looked at together where all are asked for a few figures.
+BLOCK = 1 << 18
 
 
 class LowRank:
@@ -105,8 +108,10 @@ def _features(task: FeatureTask) -> tuple[FeatureMap, Sample]:
     """
     problem, fmap = task.problem, task.problem.feature_map
     size = check_room(task)
-    used = np.flatnonzero(problem.weight > 0)
-    rows, whole = used[smallest_keys(len(used), size, problem.seed)], size == problem.n
+    n_used, whole = int(np.count_nonzero(problem.weight > 0)), size == problem.n
+    rows = smallest_keys(n_used, size, problem.seed)
+    if n_used < problem.n:
+        rows = np.flatnonzero(problem.weight > 0)[rows]
     if fmap is None:
         fmap, X = fit_map(problem, rows)
         X, rows = (X[np.argsort(rows)], np.arange(size)) if whole else (X, rows)
@@ -218,12 +223,11 @@ def _path(solver: Solver, grid: Grid) -> list[Solved]:
 def _solver(
     task: FeatureTask, runner: Runner, sample: Sample, spread: Spread, workers: Workers
 ) -> Solver:
-    weight, m = task.problem.weight, sample.Z.shape[1]
-    loss = task.problem.loss(task.problem.y)
-    mass = np.array([weight[side].sum() for side in (~loss.upward, loss.upward)])
+    m = sample.Z.shape[1]
+    mass, largest_knot = _sides(task.problem)
     left_out = task.folds.left_out
     if not task.folds.leave_one_out:
-        left_out = [np.sort(rows) for rows in left_out]
+        left_out = [rows if rises(rows) else np.sort(rows) for rows in left_out]
     return Solver(
         runner,
         sample,
@@ -233,10 +237,24 @@ def _solver(
         workers,
         mass,
         task.problem.loss,
-        Extent(spread.largest, loss.largest_knot),
+        Extent(spread.largest, largest_knot),
         _room(task, m),
         task.problem.seed,
     )
+
+
+def _sides(problem: FeatureProblem) -> tuple[FloatArray, float]:
+    """Weights of the rows whose loss pushes down, and up; the largest knot of all.
+
+    Block by block: the losses of all rows take several times the room of y.
+    """
+    masses, largest = [], 0.0
+    for start in range(0, problem.n, BLOCK):
+        part = slice(start, start + BLOCK)
+        loss, weight = problem.loss(problem.y[part]), problem.weight[part]
+        masses.append([weight[side].sum() for side in (~loss.upward, loss.upward)])
+        largest = max(largest, loss.largest_knot)
+    return np.sum(masses, axis=0), largest
 
 
 def _room(task: FeatureTask, m: int) -> Room:

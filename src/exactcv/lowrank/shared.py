@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..exceptions import InputTypeError
 from ..runtime.threads import Workers
@@ -52,7 +53,7 @@ class SharedFeatures(Protocol):
         ...
 
 
-def share(task: FeatureTask, codes: IntArray, workers: Workers) -> SharedFeatures:
+def share(task: FeatureTask, codes: NDArray[np.integer], workers: Workers) -> SharedFeatures:
     """Fit the map to all rows and make the features, once."""
     check_room(task)
     problem, fmap = task.problem, task.problem.feature_map

@@ -19,7 +19,14 @@ from ..types import BoolArray, IntArray
 if TYPE_CHECKING:
     from sklearn.model_selection import KFold, StratifiedKFold
 
-__all__ = ["Folds", "folds_among", "folds_of_rows", "leave_one_out_folds", "make_folds"]
+__all__ = [
+    "Folds",
+    "folds_among",
+    "folds_of_rows",
+    "leave_one_out_folds",
+    "make_folds",
+    "rises",
+]
 
 
 @dataclass(frozen=True)
@@ -120,8 +127,21 @@ class _Singles(Sequence[IntArray]):
         return iter(self.rows[:, None])
 
 
+class _Blocks(tuple[IntArray, ...]):
+    """Blocks of one array, ``rows``, which need not be put together a second time."""
+
+    rows: IntArray
+
+    @classmethod
+    def of(cls, parts: Sequence[IntArray]) -> _Blocks:
+        rows = np.concatenate(parts)
+        blocks = cls(np.split(rows, _offsets(parts)[1:-1]))
+        blocks.rows = rows
+        return blocks
+
+
 def _joined(parts: Sequence[IntArray]) -> IntArray:
-    if isinstance(parts, _Singles):
+    if isinstance(parts, (_Singles, _Blocks)):
         return parts.rows
     return np.concatenate(parts) if len(parts) else np.zeros(0, dtype=np.intp)
 
@@ -130,6 +150,11 @@ def _offsets(parts: Sequence[IntArray]) -> IntArray:
     if isinstance(parts, _Singles):
         return np.arange(len(parts) + 1, dtype=np.intp)
     return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.intp)
+
+
+def rises(rows: IntArray) -> bool:
+    """Are the row numbers in order, none twice?"""
+    return bool((rows[1:] > rows[:-1]).all())
 
 
 def leave_one_out_folds(n: int) -> Folds:
@@ -282,7 +307,7 @@ def _splits(cv: Any, X: Any, y: NDArray[Any], groups: Any, more: dict[str, Any])
 
 
 def _collect(pairs: Iterable[Any], n: int) -> Folds:
-    left_out: list[IntArray] = []
+    left_out: list[IntArray | None] = []  # None: the rows that are tested, in their order
     tests: list[IntArray] = []
     for fold, pair in enumerate(pairs):
         try:
@@ -302,11 +327,16 @@ def _collect(pairs: Iterable[Any], n: int) -> Folds:
                 f"fold {fold} of cv trains on its own test row {int(test[uses[test] > 0][0])}; "
                 "its error would be too good: make the two sets disjoint"
             )
-        left_out.append(np.flatnonzero(uses == 0))
+        out = np.flatnonzero(uses == 0)
+        left_out.append(None if np.array_equal(out, test) else out)
         tests.append(test)
     if not tests:
         raise InputError("cv has no folds")
-    return Folds(n=n, left_out=tuple(left_out), test=tuple(tests))
+    # Of millions of rows a list more or less counts: where folds leave out what they test, both
+    # are one.
+    blocks = _Blocks.of(tests)
+    parts = zip(left_out, blocks, strict=True)
+    return Folds(n, tuple(test if out is None else out for out, test in parts), blocks)
 
 
 def _row_numbers(rows: Any, n: int, fold: int, part: str) -> IntArray:

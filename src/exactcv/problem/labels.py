@@ -13,6 +13,7 @@ from .checks import LEAST, finite_numbers
 
 __all__ = [
     "beyond_range",
+    "count_labels",
     "encode_labels",
     "is_missing",
     "read_labels",
@@ -21,6 +22,10 @@ __all__ = [
     "refuse_missing_labels",
     "shown_classes",
 ]
+
+
+# Labels that are sorted at a time.
+PART = 1 << 18
 
 
 def read_labels(
@@ -95,7 +100,7 @@ def encode_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any], IntArray]
     """The labels as an array, the classes in sort order, and the class number of each row."""
     labels = _one_a_row(y, n, "label", "class label")
     try:
-        classes, codes = np.unique(labels, return_inverse=True)
+        classes, _ = count_labels(labels)
     except TypeError as error:
         raise InputTypeError(f"y mixes labels that cannot be sorted: {error}") from error
     if labels.dtype.kind == "f" and not (classes == np.floor(classes)).all():
@@ -103,7 +108,33 @@ def encode_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any], IntArray]
             "y holds real numbers that are not class labels (Unknown label type: continuous); "
             "for numbers use SVRCV, or a loss for them such as epsilon_insensitive"
         )
-    return labels, classes, codes.astype(np.intp)
+    codes = np.empty(n, dtype=np.intp)
+    for part in _parts(n):
+        codes[part] = np.searchsorted(classes, labels[part])
+    return labels, classes, codes
+
+
+def count_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
+    """The different labels in sort order, and how often each occurs.
+
+    Part by part: ``np.unique`` of all would take several copies of them.
+
+    Examples
+    --------
+    >>> count_labels(np.array(["b", "a", "b"]))
+    (array(['a', 'b'], dtype='<U1'), array([1, 2]))
+    """
+    found = [np.unique(labels[part], return_counts=True) for part in _parts(len(labels))]
+    if len(found) == 1:
+        return found[0]
+    kinds, place = np.unique(np.concatenate([some for some, _ in found]), return_inverse=True)
+    counts = np.zeros(len(kinds), dtype=np.intp)
+    np.add.at(counts, place, np.concatenate([some for _, some in found]))
+    return kinds, counts
+
+
+def _parts(n: int) -> list[slice]:
+    return [slice(start, start + PART) for start in range(0, max(n, 1), PART)]
 
 
 def refuse_missing_labels(y: Any) -> None:

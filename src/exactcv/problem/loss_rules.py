@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from ..types import FloatArray
 from .differentiable import LOSS_BY_NAME
 from .losses import PiecewiseLinear
@@ -36,6 +38,6 @@ class LossRule:
         return self
 
     def __call__(self, y: FloatArray) -> PiecewiseLinear:
-        loss = LOSS_BY_NAME[self.name](y, **self.parameters)
+        loss = LOSS_BY_NAME[self.name](np.asarray(y, dtype=np.float64), **self.parameters)
         assert isinstance(loss, PiecewiseLinear)
         return self.units.of_loss(loss)

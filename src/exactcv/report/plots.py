@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputError, InputTypeError
-from ..types import FloatArray, HorizontalAxis, IntArray, PlotKind
+from ..types import FloatArray, HorizontalAxis, PlotKind
 from .displays import Display
 from .number_plots import PredictedDisplay, ResidualDisplay
 from .overview import Overview, Source, overview
@@ -245,7 +245,7 @@ class LeftOutDisplay(Display):
     boundary_ : the line at zero
     """
 
-    def __init__(self, *, values: FloatArray, truth: IntArray, classes: NDArray[Any]):
+    def __init__(self, *, values: FloatArray, truth: NDArray[np.integer], classes: NDArray[Any]):
         self.values, self.truth, self.classes = values, truth, classes
 
     @classmethod

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import FileError
-from .atomic import translated, write_bytes
+from .atomic import translated, write_parts
 
 __all__ = ["dumps", "loads", "read", "write"]
 
@@ -37,13 +37,13 @@ DIGEST = 32
 MOST_HEADER = 64 * 2**20
 MOST_FILE = 64 * 2**30
 MOST_DEPTH = 32
-DTYPES = ("|b1", "|u1", "<i2", "<i4", "<i8", "<f8")
+DTYPES = ("|b1", "|u1", "|i1", "<i2", "<i4", "<i8", "<f8")
 _KIND = "kind"  # what the tree is, for people and for readers
 
 
 def write(path: Path, kind: str, tree: Any) -> None:
     """Write the tree in one step."""
-    write_bytes(path, dumps(kind, tree))
+    write_parts(path, _parts(kind, tree))
 
 
 def read(path: Path, kind: str) -> Any:
@@ -66,6 +66,11 @@ def dumps(kind: str, tree: Any) -> bytes:
     >>> loads("example", dumps("example", {"x": np.arange(3), "name": "three"}))
     {'x': array([0, 1, 2]), 'name': 'three'}
     """
+    return b"".join(_parts(kind, tree))
+
+
+def _parts(kind: str, tree: Any) -> Iterator[bytes | memoryview]:
+    """The same piece by piece, for trees that are large; the last one is the checksum."""
     arrays: list[NDArray[Any]] = []
     body = _plain(tree, arrays)
     places, at = [], 0
@@ -74,9 +79,13 @@ def dumps(kind: str, tree: Any) -> bytes:
         at += array.nbytes
     # NaN has no place in JSON: numbers that may be NaN are kept in arrays.
     header = json.dumps({_KIND: kind, "arrays": places, "tree": body}, allow_nan=False).encode()
-    parts = [MAGIC, len(header).to_bytes(8, "little"), header, *(a.tobytes() for a in arrays)]
-    data = b"".join(parts)
-    return data + hashlib.sha256(data).digest()
+    checksum = hashlib.sha256()
+    first = MAGIC + len(header).to_bytes(8, "little") + header
+    views = (memoryview(array.reshape(-1).view(np.uint8)) for array in arrays)
+    for part in (first, *views):
+        checksum.update(part)
+        yield part
+    yield checksum.digest()
 
 
 def _plain(value: Any, arrays: list[NDArray[Any]]) -> Any:

@@ -34,7 +34,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     write_parts(path, [data])
 
 
-def write_parts(path: Path, parts: Iterable[bytes]) -> None:
+def write_parts(path: Path, parts: Iterable[bytes | memoryview]) -> None:
     """The same of what comes in parts; if one of them cannot be made, nothing is written."""
     with translated("write", path):
         handle, name = tempfile.mkstemp(prefix=TEMPORARY, dir=path.parent)

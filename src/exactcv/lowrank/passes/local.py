@@ -98,7 +98,9 @@ class LocalRunner:
         rows = slice(self.bounds[k], self.bounds[k + 1])
         kept = self._features(k) if self._kept is None else self._kept[rows]
         Z: FloatArray = np.asarray(kept, dtype=np.float64)
-        return Chunk(int(self.bounds[k]), Z, self.y[rows], self.weight[rows])
+        # They may be labels of a byte, and one weight for all.
+        y = np.asarray(self.y[rows], dtype=np.float64)
+        return Chunk(int(self.bounds[k]), Z, y, np.ascontiguousarray(self.weight[rows]))
 
     def map(self, work: Callable[[Chunk], Result]) -> list[Result]:
         return self.workers.map(lambda k: work(self.chunk(k)), range(len(self.bounds) - 1))

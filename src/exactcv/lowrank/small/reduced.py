@@ -33,9 +33,13 @@ __all__ = [
     "at_knot",
     "best_intercept",
     "strictly_inside",
+    "without_rounding",
 ]
 
 StateArray = NDArray[np.int8]
+
+# Of a coefficient, in units of its box, that is the difference of others.
+ROUNDING = 64 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,15 @@ def strictly_inside(problem: Reduced, coef: FloatArray) -> BoolArray:
     for level in problem.loss.coefficient_levels(problem.box).T:
         inside &= np.abs(coef - level) > slack
     return inside
+
+
+def without_rounding(problem: Reduced, coef: FloatArray) -> FloatArray:
+    """Coefficients that differ from those of a bound by rounding alone, made equal to them."""
+    slack, out = ROUNDING * problem.box, coef
+    for level in problem.loss.coefficient_levels(problem.box).T:
+        if ((coef != level) & (np.abs(coef - level) <= slack)).any():
+            out = np.where(np.abs(coef - level) <= slack, level, out)
+    return out
 
 
 def best_intercept(problem: Hinges, w: FloatArray) -> float:

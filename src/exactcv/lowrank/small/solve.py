@@ -23,7 +23,7 @@ from ...types import FloatArray, IntArray
 from .exchange import Exchange, exchange
 from .hinges import HIGH, LOW, Hinges
 from .ordinary import by_engine
-from .reduced import Reduced, Reply, best_intercept, strictly_inside
+from .reduced import Reduced, Reply, best_intercept, strictly_inside, without_rounding
 from .sites import Sites, sites_of
 from .smoothing import LEAST_TAU, sharpen, smoothed
 
@@ -224,9 +224,13 @@ def _whole(problem: Hinges, r: FloatArray, kept: IntArray, reply: Reply) -> Repl
 
 
 def _canonical(problem: Reduced, reply: Reply) -> Reply:
-    """With no coefficient strictly inside its box b has an interval: its midpoint."""
+    """With no coefficient strictly inside its box b has an interval: its midpoint.
+
+    Digits that rounding left of coefficients at a bound are dropped, and those of w with them:
+    where nothing is lost (w = 0 within a wide tube) the objective is 0, and so must be the gap.
+    """
     if not problem.fit_intercept or strictly_inside(problem, reply.coef).any():
         return reply
-    theta = reply.theta.copy()
-    theta[-1] = best_intercept(problem.hinges, theta[:-1])
-    return replace(reply, theta=theta)
+    coef = without_rounding(problem, reply.coef)
+    w = reply.theta[:-1] if coef is reply.coef else problem.a + coef @ problem.Z
+    return replace(reply, theta=np.append(w, best_intercept(problem.hinges, w)), coef=coef)
