@@ -36,8 +36,8 @@ cdef int LENT = 500
 cdef double SAVED = 0.5
 # Block size of dsytrf's workspace, and of columns of W that begin at about the same row.
 cdef int PANEL = 32
-# So few columns are solved for panel by panel (BLAS would copy all of U for them): columns of U in a
-# panel, which is to stay in the processor's cache from one to the next.
+# So few columns are solved for panel by panel (BLAS would copy all of U for them), and so many
+# columns of U make a panel, which is to stay in the processor's cache from one to the next.
 cdef int NARROW = 3
 cdef int WIDE = 32
 # A multiplication in the few solves of an update takes as long as so many in a factorisation.
@@ -360,7 +360,7 @@ cdef class Factor:
             first = last
 
     cdef void _panels(self, char trans, Py_ssize_t start, double* x, int count) noexcept nogil:
-        """x := U'^{-1} x or U^{-1} x for columns x, whose entries before ``start`` are 0 and stay so.
+        """x := U'^{-1} x or U^{-1} x for columns x, whose entries before ``start`` stay 0.
 
         U comes from memory once, whether there is one column or several.
         """
