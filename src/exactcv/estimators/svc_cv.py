@@ -66,7 +66,7 @@ from ..types import (
     Vector,
 )
 from .cv_table import cv_table, values_by_row
-from .every_c_fit import check_every_c, narrowed, wants_every_c
+from .every_c_fit import check_every_c, narrowed, shown_for_every_c, wants_every_c
 from .forget import TrainedOn, forget
 from .kernel_classifier import KernelClassifier
 from .nested_fit import nested_of
@@ -338,6 +338,8 @@ class SVCCV(KernelClassifier):
                     self.error_path_ = self.error_paths_[best]
                 searched = tuning.search(workers)
                 values = finish(searched, workers, start)
+                if wants_every_c(self.Cs):
+                    self._shown = shown_for_every_c(self._shown, self.error_paths_)
         except Interrupted as stop:
             if stop.partial is None:
                 raise Interrupted("interrupted before the first gamma was done") from stop
