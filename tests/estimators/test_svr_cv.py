@@ -278,7 +278,9 @@ def test_in_scikit_learns_tools() -> None:
     assert r2_score(y, values) > 0.0
 
 
-@pytest.mark.parametrize("scoring", ["accuracy", "leave_pair_out_auc"])
+@pytest.mark.parametrize(
+    "scoring", ["accuracy", "leave_pair_out_auc", "roc_auc", "average_precision", "neg_log_loss"]
+)
 def test_scores_of_classes_are_refused_for_numbers(scoring: str) -> None:
     X, y = wave(12)
     with pytest.raises(exactcv.ExactCVError, match=f"{scoring}' is of classes"):
