@@ -131,6 +131,8 @@ def test_quantiles_from_table_to_predictions(table: Path) -> None:
         assert (out / name).stat().st_size > 0
     facts = json.loads((out / "run.json").read_text())["result"]
     assert facts["exact"] and facts["quantiles"] == [0.1, 0.5, 0.9] and len(facts["C"]) == 3
+    for loss, (after, low, high) in zip(facts["loss"], facts["corrected"], strict=True):
+        assert 0 < low < after < high and low < loss < high  # losses, as beside them
     found = read(out / "cv.csv")
     assert len(found) == 6 and sum(int(row["chosen"]) for row in found) == 3
     left_out = read(out / "predictions.csv")

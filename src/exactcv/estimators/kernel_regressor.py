@@ -5,8 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Container
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..crossval.corrected import Corrected, correction_of_numbers
+from ..crossval.corrected import Corrected, Correction, correction_of_numbers, now_or_later
 from ..crossval.feature_rows import FeatureRows
 from ..crossval.fold_models import FoldModels
 from ..crossval.number_tuning import NumbersTuned, NumberTuning
@@ -24,6 +23,7 @@ from ..crossval.overviews import QUICK
 from ..crossval.prediction_intervals import METHODS
 from ..crossval.requests import SCALE_ROWS
 from ..crossval.run import Plan
+from ..crossval.scoring import check_defined
 from ..crossval.tuning import count_by_weight
 from ..crossval.weighted_number_scores import is_quick_of_numbers
 from ..exceptions import InputError, InputTypeError, UnsupportedError
@@ -43,9 +43,6 @@ from .settings import dense, grid_of, kernel_with, kernels_of, routed, rows_of
 from .typed import TypedRegressor
 
 __all__ = ["Fitted", "KernelRegressor", "check_interval", "kept_rows", "only_held"]
-
-# What the choice of a point has gained: worked out, or to be called when that takes long.
-Correction: TypeAlias = Corrected | partial[Corrected]
 
 # Kernel values held at a time when predicting.
 PREDICT_ENTRIES = 1 << 22
@@ -243,8 +240,7 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
 
     def _fitted(self, tuning: NumberTuning, keep: IntArray, workers: Workers) -> Fitted:
         tuned = tuning.search(workers)
-        if np.isnan(tuned.score).all():
-            raise InputError(f"scoring={self.scoring!r} is NaN at every grid point")
+        check_defined(tuned.score, tuned.tuning.scorer and tuned.tuning.scorer.name)
         coef, fmap = tuned.curve.coef[tuned.point], tuned.curve.feature_map
         there = np.flatnonzero(coef) if fmap is None else np.zeros(0, dtype=np.intp)
         return Fitted(
@@ -263,12 +259,7 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
         given = inputs.read_groups(groups, n)
         later = correction_of_numbers(tuned, None if given is None else given[keep])
         size = tuned.score.size * len(tuned.tuning.folds.pair_rows)
-        if size > QUICK or not is_quick_of_numbers(tuned.tuning.scorer):
-            return later
-        try:
-            return later()
-        except InputError:  # too few rows for it, which is said when it is asked for
-            return later
+        return now_or_later(later, size <= QUICK and is_quick_of_numbers(tuned.tuning.scorer))
 
     def _corrected(self, number: int) -> Corrected:
         """One of ``_corrections``, made when first asked for, and then kept."""

@@ -21,13 +21,14 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import check_is_fitted
 
 from ..algorithms import get_method
-from ..crossval.corrected import Corrected, correction_of
+from ..crossval.corrected import Corrected, Correction, correction_of, now_or_later
 from ..crossval.nested_result import NestedResult
 from ..crossval.overviews import QUICK, SORTING, of_tuned
 from ..crossval.requests import columns_of
 from ..crossval.run import Plan
 from ..crossval.scoring import (
     Scorer,
+    check_defined,
     fit_sigmoids,
     probabilities,
     read_scoring,
@@ -407,19 +408,18 @@ class SVCCV(KernelClassifier):
         """Choose among the curves and keep what belongs to the choice."""
         tuning = searched.tuning
         tuned = tuning.choose(searched.curves, workers)
-        if np.isnan(tuned.score).all():
-            raise InputError(f"scoring={self.scoring!r} is NaN at every grid point")
+        check_defined(tuned.score, self.scoring)
         self._keep_results(tuning, tuned, keep, X.shape[0])
         self._keep_model(tuning, tuned, X, keep)
         precomputed = self.kernel == "precomputed"
         self._trained_on = TrainedOn.of(X, keep, tuning.codes, tuning.weight, precomputed)
-        self._correction: Corrected | partial[Corrected] = correction_of(tuning, tuned, groups)
+        later = correction_of(tuning, tuned, groups)
         if tuning.scorer.pairs:
-            self._correction = partial(_refuse_pairs, tuning.scorer)
+            later = partial(_refuse_pairs, tuning.scorer)
         size = tuned.score.size * len(tuning.folds.pair_rows)
         size *= 1 if tuning.scorer.labels_only else SORTING
-        if is_quick(tuning.scorer, len(self.classes_)) and size <= QUICK:
-            self._correction = self._correction()
+        quick = is_quick(tuning.scorer, len(self.classes_)) and size <= QUICK
+        self._correction: Correction = now_or_later(later, quick)
         decision = tuned.chosen.decision
         values = None if decision is None else decision[tuned.point]
         stated = None

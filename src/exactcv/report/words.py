@@ -316,6 +316,11 @@ def no_better_than_chance(it: Overview) -> bool:
 def _no_better_than_mean(it: Overview) -> str:
     """Left-out predictions that are worse than none, of a loss that is about the middle."""
     assert it.numbers is not None
+    least, most = it.numbers.truth.min(), it.numbers.truth.max()
+    if least == most and len(it.numbers.truth) > 1:
+        return (
+            f"y is {least:.6g} in every tested row: there is nothing to learn, and R2 says nothing."
+        )
     if not it.numbers.r2 <= 0.0 or it.loss == "pinball":
         return ""
     return (
