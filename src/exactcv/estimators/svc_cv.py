@@ -232,6 +232,7 @@ class SVCCV(KernelClassifier):
     best_index_: int
     cv_results_: dict[str, Any]
     certificate_: Certificate
+    _shown: Overview
     forgotten_: NDArray[np.intp]
 
     def __init__(
