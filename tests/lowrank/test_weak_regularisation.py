@@ -67,6 +67,10 @@ def solved_problem(seed: int, C: float, intercept: bool) -> tuple[Reduced, Any]:
     return problem, solve(problem, np.zeros(9), CANCEL)
 
 
+def apart(problem: Reduced, one: Any, other: Any) -> float:
+    return float(np.abs(problem.values(one) - problem.values(other)).max())
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("C", [0.03, 1.0, 100.0])
 @pytest.mark.parametrize("intercept", [True, False])
@@ -89,9 +93,9 @@ def test_rows_pressed_to_the_wrong_side(seed: int, C: float, intercept: bool) ->
         near, full.theta, r[kept], full.coef[kept], float(lengths.max()),
         float(np.abs(full.coef) @ lengths),
     )  # fmt: skip
-    right = press.prove(leaving)
+    right, guess = press.prove(leaving)
     nearby = Nearby(near, full.theta, u[kept], CANCEL)
-    values = np.empty(len(who))
+    values, nearer = np.empty(len(who)), []
     for k, row in enumerate(who):
         box = problem.box.copy()
         box[row] = 0.0
@@ -102,8 +106,13 @@ def test_rows_pressed_to_the_wrong_side(seed: int, C: float, intercept: bool) ->
         moved = alone.hinges.margins(theta)
         beyond = (place < 0) & (np.arange(len(r)) != row)
         if not ((moved < 0) != (r < 0))[beyond].any():
-            np.testing.assert_allclose(nearby.without(leaving, k)[:-1], theta[:-1], atol=1e-7)
+            for start in (None, guess[k]):
+                found = nearby.without(leaving, k, start).theta
+                np.testing.assert_allclose(found[:-1], theta[:-1], atol=1e-7)
+            if not right[k] and leaving.value[k] > 0:
+                nearer.append(apart(near, guess[k], theta) < apart(near, full.theta, theta))
     assert (values[right] > 0).all()
+    assert sum(nearer) >= 0.8 * len(nearer)
     # With theta as it is, rows that keep half of their value can be proved if the steps go on.
     clear = values > 0.75 * (r[who] + 1.0)
     if np.count_nonzero(clear) >= 5:

@@ -81,8 +81,9 @@ def _parts(kind: str, tree: Any) -> Iterator[bytes | memoryview]:
     header = json.dumps({_KIND: kind, "arrays": places, "tree": body}, allow_nan=False).encode()
     checksum = hashlib.sha256()
     first = MAGIC + len(header).to_bytes(8, "little") + header
-    views = (memoryview(array.reshape(-1).view(np.uint8)) for array in arrays)
-    for part in (first, *views):
+    parts: list[bytes | memoryview] = [first]
+    parts += [array.reshape(-1).view(np.uint8).data for array in arrays]
+    for part in parts:
         checksum.update(part)
         yield part
     yield checksum.digest()
