@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import exactcv
-from exactcv.lowrank import left_out
+from exactcv.lowrank import left_out, solver
 from exactcv.lowrank.small import leave_out
 from exactcv.lowrank.small.nearby import Nearby
 from exactcv.lowrank.small.press import Leaving, Press
@@ -57,6 +57,27 @@ def test_labels_and_values_are_those_of_the_kernel(m: int, repeated: bool, optio
     assert labels.certificate.exact
     clear = np.abs(exact.decision) > 1e-6  # else it is a tie, and rounding decides
     np.testing.assert_array_equal(labels.wrong[clear], exact.wrong[clear])
+
+
+@pytest.mark.usefixtures("all_move_far")
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_what_is_solved_is_proved_as_it_is(monkeypatch: pytest.MonkeyPatch, spoilt: bool) -> None:
+    """Solutions without a row are not solved again where they are proved, unless they are wrong."""
+    monkeypatch.setattr(left_out, "LEAST_AROUND", 190)  # so that no row beyond crosses
+    X, y = exactcv.datasets.make_mixture(200, 4, random_state=5)
+    settings: dict[str, Any] = {"approx": "nystroem", "n_components": 12, "random_state": 0}
+    settings |= {"Cs": [100.0], "method_options": {"target_rows": 80}}
+    expected = exactcv.cross_validate(X, y, **settings)
+    calls = []
+    monkeypatch.setattr(solver, "solve", lambda *given: calls.append(1) or solve(*given))
+    if spoilt:
+        known = solver._known
+        monkeypatch.setattr(solver, "_known", lambda *given: known(*given[:-1], 0.9 * given[-1]))
+    found = exactcv.cross_validate(X, y, **settings)
+    assert found.stats["fallback"] > 10
+    assert (len(calls) >= found.stats["fallback"]) == spoilt
+    np.testing.assert_array_equal(found.wrong, expected.wrong)
+    assert found.certificate.exact
 
 
 def solved_problem(seed: int, C: float, intercept: bool) -> tuple[Reduced, Any]:
