@@ -109,11 +109,11 @@ def _model(loaded: Loaded, settings: TuneSettings) -> SVRCV | QuantileSVRCV:
         "tol": settings.tol,
         "random_state": settings.seed if settings.groups is None else None,
     }
+    if settings.approx in ("rff", "nystroem"):
+        common |= _features(settings, common["cv"])
     levels = settings.levels()
     if levels is not None:
         return QuantileSVRCV(quantiles=levels, **common)
-    if settings.approx in ("rff", "nystroem"):
-        common |= _features(settings, common["cv"])
     return SVRCV(epsilon=settings.epsilons(float(np.std(loaded.y)) or 1.0), **common)
 
 
@@ -263,6 +263,7 @@ def _result(
             "loss": [float(one) for one in loss],
             "corrected": [_shown(one, model) for one in model._corrections],
             "crossings": model.crossings_,
+            "approximate_kernel": it.approx,
         } | common
     return {
         "C": model.C_,
