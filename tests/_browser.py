@@ -56,6 +56,11 @@ for (const chart of document.querySelectorAll('svg')) {
 for (const e of document.querySelectorAll('.figure b'))  // a number in two lines
   if (e.getBoundingClientRect().height > 2 * parseFloat(getComputedStyle(e).fontSize))
     cut.push(e.textContent);
+for (const tiles of document.querySelectorAll('.figures.main')) {  // one alone below a full row
+  const tops = [...tiles.children].map(e => e.getBoundingClientRect().top);
+  const beside = top => tops.filter(t => t === top).length;
+  if (beside(tops[0]) > 2 && beside(tops.at(-1)) === 1) cut.push(tiles.lastChild.textContent);
+}
 const found = {width, needed: document.documentElement.scrollWidth, overlaps, outside, cut};
 """
 

@@ -83,10 +83,25 @@ def test_an_approximate_kernel(table: Path, approx: str) -> None:
     assert "nothing to do" in run(*words).output
 
 
+def test_quantiles_of_an_approximate_kernel(table: Path) -> None:
+    out, file = table.parent / "results", table.parent / "predicted.csv"
+    words = ["--quantiles", "0.1,0.9", "--approx", "nystroem", "--components", "12", "--cv", "4"]
+    result = run(
+        "tune", table, "--target", "price", "--out", out, *words, "--Cs", "0.5,5", "--gamma", "0.3"
+    )
+    assert "approximate kernel (nystroem, 12 components)" in result.output
+    facts = json.loads((out / "run.json").read_text())["result"]
+    assert facts["exact"] and facts["approximate_kernel"] == "nystroem, 12 components"
+    assert {path.name for path in out.iterdir()} >= {"model.exactcv", "cv.csv", "predictions.csv"}
+    run("predict", out, table, "--interval", "0.8", "--out", file)
+    predicted = [[float(row[f"quantile {tau}"]) for tau in ("0.1", "0.9")] for row in read(file)]
+    np.testing.assert_allclose(predicted, exactcv.load_model(out).predict(table), rtol=1e-9)
+
+
 def test_the_kernel_matrix_that_does_not_fit_is_approximated(table: Path) -> None:
     asked = ["--target", "price", "--memory-limit", "20KB", "--cv", "4", *QUICK]
-    with pytest.raises(exactcv.MemoryLimitError, match="--quantiles"):
-        run("tune", table, "--target", "price", "--memory-limit", "20KB", "--quantiles", "0.5")
+    with pytest.raises(exactcv.MemoryLimitError, match="--method refit"):
+        run("tune", table, "--target", "price", "--memory-limit", "20KB", "--method", "refit")
     with pytest.raises(exactcv.MemoryLimitError):
         run("tune", table, *asked, "--approx", "none")
 
@@ -131,6 +146,8 @@ def test_quantiles_from_table_to_predictions(table: Path) -> None:
         assert (out / name).stat().st_size > 0
     facts = json.loads((out / "run.json").read_text())["result"]
     assert facts["exact"] and facts["quantiles"] == [0.1, 0.5, 0.9] and len(facts["C"]) == 3
+    for loss, (after, low, high) in zip(facts["loss"], facts["corrected"], strict=True):
+        assert 0 < low < after < high and low < loss < high  # losses, as beside them
     found = read(out / "cv.csv")
     assert len(found) == 6 and sum(int(row["chosen"]) for row in found) == 3
     left_out = read(out / "predictions.csv")

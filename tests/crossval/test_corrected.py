@@ -244,3 +244,32 @@ def test_groups_are_drawn_together() -> None:
     assert model.corrected_score_.score == pytest.approx(same.score)
     with pytest.raises(InputError, match="single group"):
         result.corrected(50, groups=np.zeros(24))
+
+
+@pytest.mark.parametrize("approx", [None, "rff"])
+def test_what_is_not_defined_is_said_when_it_is_asked_for(approx: Any) -> None:
+    """One row of each class is tested: no sample leaves both outside."""
+    X, y = make_mixture(8, 2, random_state=0)
+    tested = [int(np.argmin(y)), int(np.argmax(y))]
+    folds = [(np.setdiff1d(np.arange(8), tested), tested)]
+    model = SVCCV(Cs=[0.1, 1.0], gamma=0.5, approx=approx, scoring="roc_auc", cv=folds)
+    model.set_params(random_state=0).fit(X, y)
+    assert "tell how much" in " ".join(model.summary().split())
+    with pytest.raises(InputError, match="'roc_auc' is not defined in any bootstrap sample"):
+        _ = model.corrected_score_
+
+
+@pytest.mark.parametrize("approx", [None, "rff"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_one_tested_row(approx: Any) -> None:
+    X, y = make_mixture(8, 2, random_state=0)
+    one: Any = {"Cs": [0.1, 1.0], "gamma": 0.5, "cv": [(np.arange(1, 8), [0])], "approx": approx}
+    model = SVCCV(random_state=0, **one).fit(X, y)
+    result = cross_validate(X, y, random_state=0, **one)
+    for shown in model, result:
+        assert "tell how much" in " ".join(shown.summary().split())
+    for ask in lambda: model.corrected_score_, result.corrected:
+        with pytest.raises(InputError, match="a single group or row"):
+            ask()
+    with pytest.raises(InputError, match="an AUC needs both classes among them"):
+        SVCCV(random_state=0, scoring="roc_auc", **one).fit(X, y)

@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GroupKFold, KFold
 
-from exactcv import SVRCV, QuantileSVRCV
+from exactcv import SVRCV, InputError, QuantileSVRCV
 from exactcv.crossval.corrected import draws
 from exactcv.crossval.numbers_scoring import _KnownNumbers
 
@@ -32,6 +32,11 @@ def plain_loop(
     preference = np.argsort(table["param_C"], kind="stable")
 
     def score(s: int, rows: np.ndarray) -> float:
+        if scoring == "r2":  # by the variance of all tests: that of a few rows is far off
+            off, all_weight = (y - table["decision"][s]) ** 2, np.ones(len(y))
+            all_weight = all_weight if weight is None else weight
+            spread = np.cov(y, aweights=all_weight, ddof=0)
+            return 1.0 - np.average(off[rows], weights=all_weight[rows]) / spread
         extra = {} if weight is None else {"sample_weight": weight[rows]}
         known = _KnownNumbers(table["decision"][s, rows])
         return scorer(known, np.zeros((len(rows), 1)), y[rows], **extra)
@@ -114,6 +119,42 @@ def test_numbers_that_hardly_vary(y: np.ndarray) -> None:
     X = np.arange(8.0)[:, None]
     assert np.isfinite(SVRCV(Cs=CS, gamma=0.1).fit(X, y).corrected_score_.score)
     assert np.isfinite(QuantileSVRCV(Cs=CS, gamma=0.1).fit(X, y).corrected_score_[0].score)
+
+
+def test_without_a_choice_next_to_nothing_is_gained() -> None:
+    """Also of 20 rows, where R2 of the seven or so outside a sample would be a quarter lower."""
+    X, y = noisy_line(20)
+    corrected = SVRCV(Cs=[0.5], gamma=0.3).fit(X, y).corrected_score_
+    assert abs(corrected.optimism) < 0.03
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("estimator", [SVRCV, QuantileSVRCV])
+def test_two_rows_are_enough(estimator: Any, n: int) -> None:
+    X, y = noisy_line(n)
+    model = estimator(Cs=CS, gamma=0.1).fit(X, y)
+    assert np.isfinite(np.ravel([model.corrected_score_])[0].score)
+
+
+def test_no_negative_zeros() -> None:
+    X, _ = noisy_line(8)
+    model = QuantileSVRCV(Cs=CS, gamma=0.1).fit(X, np.full(8, 3.0))
+    assert "loss after tuning 0 (95% interval 0 to 0)" in model.summary()
+    assert "-0" not in repr(model.corrected_score_[0])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_one_tested_row() -> None:
+    """The fit has no use for a correction; asked for it, it says why there is none."""
+    X, y = noisy_line(8)
+    one: Any = {"Cs": CS, "gamma": 0.1, "cv": [(np.arange(1, 8), [0])]}
+    squares = SVRCV(scoring="neg_mean_squared_error", **one).fit(X, y)
+    for model in squares, QuantileSVRCV(**one).fit(X, y):
+        assert "corrected" in model.summary()
+        with pytest.raises(InputError, match="a single group or row"):
+            _ = model.corrected_score_
+    with pytest.raises(InputError, match=r"'r2' is NaN at every grid point: .*R2 two rows"):
+        SVRCV(**one).fit(X, y)
 
 
 def test_one_se_is_judged_as_one_se() -> None:

@@ -136,6 +136,7 @@ def test_plot_shows_steps_and_grid():
         ({"C_range": (1.0, 2.0, 3.0)}, exactcv.InputError, "two numbers"),
         ({"C_range": 1.0}, exactcv.InputTypeError, "two numbers"),
         ({"C_range": (1.0, np.inf)}, exactcv.InputError, "C_range"),
+        ({"C_range": (1e-300, 1.0)}, exactcv.InputError, "C_range=.* too small"),
         ({"method": "refit"}, exactcv.UnsupportedError, "method='exact'"),
         ({"loss": "squared"}, exactcv.UnsupportedError, "every C is for loss='hinge'"),
         ({"loss": "squared_hinge"}, exactcv.UnsupportedError, "every C is for loss='hinge'"),
@@ -183,7 +184,7 @@ def test_interrupt():
     assert time.monotonic() - start < 60.0
 
 
-def test_svccv_takes_every_c():
+def test_svccv_takes_every_c(tmp_path):
     X, y = _data()
     model = exactcv.SVCCV(Cs="all", gamma=[0.1, 1.0]).fit(X, y)
     path = model.error_path_
@@ -192,6 +193,12 @@ def test_svccv_takes_every_c():
     least = min(one.error.min() for one in model.error_paths_)
     assert model.best_score_ == pytest.approx(1.0 - least, abs=1e-12)
     assert model.predict(X).shape == y.shape
+    words = "every C from {:.4g} to {:.4g} with 2 values of gamma".format(*path.C_range)
+    exactcv.save_model(model, tmp_path / "model.exactcv")
+    for one in (model, exactcv.load_model(tmp_path / "model.exactcv")):
+        assert words in " ".join(one.summary().split())
+        assert words in " ".join(one.methods_text().split())
+        assert "1-SE" not in one.summary()  # that is for a grid
     assert not hasattr(model.set_params(Cs=[1.0], gamma=1.0).fit(X, y), "error_path_")
 
 

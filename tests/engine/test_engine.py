@@ -433,6 +433,8 @@ def test_factor_follows_a_changing_set(constant):
         x = factor.solve_with(rows, right)
         G = K[np.ix_(rows, rows)] + constant * factor.top
         np.testing.assert_allclose(G @ x, right, atol=1e-9)
+        both = factor.solve_with(rows, np.array([np.ones(len(rows)), right]))
+        np.testing.assert_allclose(both @ G, [np.ones(len(rows)), right], atol=1e-9)
         rows = np.setxor1d(rows, rng.choice(300, rng.integers(0, 10), replace=False))
     assert factor.n_factorised <= 12
     assert factor.firm

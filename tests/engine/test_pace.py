@@ -57,9 +57,10 @@ def test_cheap_block_steps_wait_for_a_violation() -> None:
 
 
 def test_rows_for_conjugate_gradients_are_not_tried_on_the_way() -> None:
-    n = int(path.MANY) + 100
+    n = int(path.MANY) + 300
     pace = pace_of(n - 50, n, rate=0.1)
     assert pace.well_conditioned
+    assert not pace_of(n - 50, 2 * n, rate=0.1).well_conditioned  # an iteration looks at all rows
     assert pace.steps() == path.ROUGH_STEPS * n
     for violation in (0.09, 0.009, 0.0009):
         assert not pace.close

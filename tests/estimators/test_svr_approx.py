@@ -1,4 +1,4 @@
-"""``SVRCV(approx=...)``: features in place of a kernel, for numbers."""
+"""``SVRCV`` and ``QuantileSVRCV`` with ``approx``: features in place of a kernel, for numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 import exactcv
-from exactcv import SVRCV
+from exactcv import SVRCV, QuantileSVRCV
+from exactcv.storage.quantile_model import quantiles_in, quantiles_tree
 
 GRID: dict[str, Any] = {"Cs": [0.1, 5.0, 100.0], "epsilon": [0.05, 0.2], "cv": KFold(4)}
 FEATURES: dict[str, Any] = {"approx": "nystroem", "n_components": 15, "random_state": 0}
@@ -114,3 +115,55 @@ def test_no_kernel_no_nested_score() -> None:
         SVRCV(kernel="precomputed", **FEATURES).fit(X @ X.T, y)
     with pytest.raises(exactcv.UnsupportedError, match="needs the kernel matrix"):
         SVRCV(**FEATURES).nested_score(X, y)
+
+
+# --- quantiles ----------------------------------------------------------------------------------
+
+LEVELS: dict[str, Any] = {"quantiles": (0.1, 0.5, 0.9), "Cs": [0.1, 5.0], "cv": KFold(4)}
+
+
+@pytest.mark.parametrize("cv", ["loo", KFold(4)])
+def test_quantiles_are_those_of_the_exact_kernel(cv) -> None:
+    X, y = wave(60)
+    model = QuantileSVRCV(gamma=0.5, **(LEVELS | FEATURES | {"cv": cv})).fit(X, y)
+    Z = model.feature_map_[1].transform(X)
+    exact = QuantileSVRCV(kernel="precomputed", **(LEVELS | {"cv": cv})).fit(Z @ Z.T, y)
+    assert model.certificate_.exact and model.C_.tolist() == exact.C_.tolist()
+    np.testing.assert_allclose(model.best_score_, exact.best_score_, rtol=1e-6)
+    np.testing.assert_allclose(model.left_out_, exact.left_out_, atol=1e-6)
+    np.testing.assert_allclose(model.predict(X), exact.predict(Z @ Z.T), atol=1e-6)
+    assert not hasattr(model, "support_") and [len(w) for w in model.weights_] == [15] * 3
+    assert "approximate kernel (nystroem, 15 components)" in model.summary()
+    found = model.predict_interval(X, 0.8, "cv+")
+    if cv != "loo":
+        np.testing.assert_allclose(found, exact.predict_interval(Z @ Z.T, 0.8, "cv+"), atol=1e-6)
+    with pytest.raises(exactcv.UnsupportedError, match="use method='cv\\+'"):
+        model.predict_interval(X)
+
+
+def test_each_quantile_has_its_own_features(tmp_path: Path) -> None:
+    """Their gammas differ; files keep them apart, and know when something is missing."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 6, (120, 1))
+    # Most rows are near a line, the others near a wave above it.
+    high = rng.random(120) < 0.3
+    y = np.where(high, 4 + 3 * np.sin(3 * X[:, 0]), 0.3 * X[:, 0]) + 0.3 * rng.normal(size=120)
+    given = FEATURES | {"quantiles": (0.1, 0.9), "Cs": [5.0], "cv": KFold(4), "n_components": 30}
+    model = QuantileSVRCV(gamma=[0.02, 3.0], **given).fit(X, y)
+    assert model.gamma_.tolist() == [0.02, 3.0]
+    for fmap, gamma in zip(model.feature_map_, model.gamma_, strict=True):
+        assert fmap.kernel.gamma == gamma
+    again = exactcv.load_model(exactcv.save_model(model, tmp_path / "model.exactcv"))
+    assert isinstance(again, QuantileSVRCV) and again.get_params()["approx"] == "nystroem"
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    ends = model.predict_interval(X, 0.8, "cv+")
+    np.testing.assert_array_equal(again.predict_interval(X, 0.8, "cv+"), ends)
+    exactcv.save_model(again, tmp_path / "again.exactcv")
+    tree = quantiles_tree(model)
+    for name in ("feature_maps", "weights"):
+        with pytest.raises(exactcv.FileError, match="quantiles are missing"):
+            quantiles_in(tree | {name: tree[name][:-1]})
+    model.set_params(approx=None).fit(X, y)
+    assert not hasattr(model, "weights_") and hasattr(model, "support_")
+    model.set_params(approx="rff").fit(X, y)
+    assert hasattr(model, "weights_") and not hasattr(model, "dual_coef_")

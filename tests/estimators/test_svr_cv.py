@@ -107,6 +107,13 @@ def test_words_are_of_numbers() -> None:
     assert "explain nothing" in SVRCV(Cs=[100.0], gamma=5.0).fit(X, noise).summary()
 
 
+@pytest.mark.parametrize("kind", [SVRCV, QuantileSVRCV])
+def test_an_r2_of_1_for_numbers_that_do_not_vary_is_no_praise(kind: Any) -> None:
+    X, _ = wave(12)
+    text = " ".join(kind(Cs=[1.0], gamma=0.5).fit(X, np.full(12, 2.5)).summary().split())
+    assert "y is 2.5 in every tested row: there is nothing to learn" in text
+
+
 # ---- intervals -----------------------------------------------------------------------------------
 
 
@@ -271,7 +278,9 @@ def test_in_scikit_learns_tools() -> None:
     assert r2_score(y, values) > 0.0
 
 
-@pytest.mark.parametrize("scoring", ["accuracy", "leave_pair_out_auc"])
+@pytest.mark.parametrize(
+    "scoring", ["accuracy", "leave_pair_out_auc", "roc_auc", "average_precision", "neg_log_loss"]
+)
 def test_scores_of_classes_are_refused_for_numbers(scoring: str) -> None:
     X, y = wave(12)
     with pytest.raises(exactcv.ExactCVError, match=f"{scoring}' is of classes"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import exactcv
-from exactcv.lowrank import left_out
+from exactcv.lowrank import left_out, solver
 from exactcv.lowrank.small import leave_out
 from exactcv.lowrank.small.nearby import Nearby
 from exactcv.lowrank.small.press import Leaving, Press
@@ -59,12 +59,37 @@ def test_labels_and_values_are_those_of_the_kernel(m: int, repeated: bool, optio
     np.testing.assert_array_equal(labels.wrong[clear], exact.wrong[clear])
 
 
+@pytest.mark.usefixtures("all_move_far")
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_what_is_solved_is_proved_as_it_is(monkeypatch: pytest.MonkeyPatch, spoilt: bool) -> None:
+    """Solutions without a row are not solved again where they are proved, unless they are wrong."""
+    monkeypatch.setattr(left_out, "LEAST_AROUND", 190)  # so that no row beyond crosses
+    X, y = exactcv.datasets.make_mixture(200, 4, random_state=5)
+    settings: dict[str, Any] = {"approx": "nystroem", "n_components": 12, "random_state": 0}
+    settings |= {"Cs": [100.0], "method_options": {"target_rows": 80}}
+    expected = exactcv.cross_validate(X, y, **settings)
+    calls = []
+    monkeypatch.setattr(solver, "solve", lambda *given: calls.append(1) or solve(*given))
+    if spoilt:
+        known = solver._known
+        monkeypatch.setattr(solver, "_known", lambda *given: known(*given[:-1], 0.9 * given[-1]))
+    found = exactcv.cross_validate(X, y, **settings)
+    assert found.stats["fallback"] > 10
+    assert (len(calls) >= found.stats["fallback"]) == spoilt
+    np.testing.assert_array_equal(found.wrong, expected.wrong)
+    assert found.certificate.exact
+
+
 def solved_problem(seed: int, C: float, intercept: bool) -> tuple[Reduced, Any]:
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(150, 8))
     y = np.where(Z[:, 0] + rng.normal(size=150) > 0, 1.0, -1.0)
     problem = Reduced(Z, hinge(y), C * rng.choice([0.5, 1.0], 150), np.zeros(8), 0.0, intercept)
     return problem, solve(problem, np.zeros(9), CANCEL)
+
+
+def apart(problem: Reduced, one: Any, other: Any) -> float:
+    return float(np.abs(problem.values(one) - problem.values(other)).max())
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -89,9 +114,9 @@ def test_rows_pressed_to_the_wrong_side(seed: int, C: float, intercept: bool) ->
         near, full.theta, r[kept], full.coef[kept], float(lengths.max()),
         float(np.abs(full.coef) @ lengths),
     )  # fmt: skip
-    right = press.prove(leaving)
+    right, guess = press.prove(leaving)
     nearby = Nearby(near, full.theta, u[kept], CANCEL)
-    values = np.empty(len(who))
+    values, nearer = np.empty(len(who)), []
     for k, row in enumerate(who):
         box = problem.box.copy()
         box[row] = 0.0
@@ -102,8 +127,13 @@ def test_rows_pressed_to_the_wrong_side(seed: int, C: float, intercept: bool) ->
         moved = alone.hinges.margins(theta)
         beyond = (place < 0) & (np.arange(len(r)) != row)
         if not ((moved < 0) != (r < 0))[beyond].any():
-            np.testing.assert_allclose(nearby.without(leaving, k)[:-1], theta[:-1], atol=1e-7)
+            for start in (None, guess[k]):
+                found = nearby.without(leaving, k, start).theta
+                np.testing.assert_allclose(found[:-1], theta[:-1], atol=1e-7)
+            if not right[k] and leaving.value[k] > 0:
+                nearer.append(apart(near, guess[k], theta) < apart(near, full.theta, theta))
     assert (values[right] > 0).all()
+    assert sum(nearer) >= 0.8 * len(nearer)
     # With theta as it is, rows that keep half of their value can be proved if the steps go on.
     clear = values > 0.75 * (r[who] + 1.0)
     if np.count_nonzero(clear) >= 5:

@@ -224,6 +224,8 @@ def test_ordinary_columns_are_left_alone() -> None:
     assert refused({}) is None
     # Few rows a level may well be pure by chance.
     assert refused({"rare": ["a"] * 56 + ["b", "b", "c", "c"]}) is None
+    # Nor are twelve texts a group, of which several occur in rows of both classes.
+    assert refused({"town": [f"t{(k + 1) // 5}" for k in range(60)]}) is None
 
 
 @pytest.mark.parametrize(
@@ -232,6 +234,7 @@ def test_ordinary_columns_are_left_alone() -> None:
         ([f"p{k}" for k in range(60)], "'who' names the rows .60 different texts in 60 rows"),
         ([str(k + 1) for k in range(60)], "'who' numbers the rows .1 to 60"),
         ([f"p{k // 5}" for k in range(60)], "'who' looks like a group .12 values that repeat"),
+        ([f"p{0 if k == 5 else k // 5}" for k in range(60)], "12 values that repeat, 1 in rows of"),
         ([str(100 + k // 5) for k in range(60)], "'who' looks like a group .12 values"),
         ([f"c{y}" for y in columns()["y"]], "'who' repeats the target"),
     ],

@@ -25,6 +25,8 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from scipy.linalg.cython_blas cimport dsymv
+
 from exactcv._core._factor cimport Factor
 from exactcv._core._gather cimport RbfRows
 
@@ -37,6 +39,8 @@ cdef int PATIENCE = 4
 cdef int MOST_BLOCK_STEPS = 500
 # An updated factor is given up when rows at a knot miss it by more than this (relative to b).
 cdef double DRIFT = 1e-7
+# If more than this share of the coefficients change, K times that is taken from one triangle of K.
+cdef double MOSTLY = 0.7
 # Coefficients this many boxes out of their box are not used to judge the other rows.
 cdef double WILD = 1e3
 # Rows let into M at a time by the monotone method.
@@ -87,7 +91,7 @@ cdef class ActiveSet:
     cdef Py_ssize_t[::1] violators
     cdef signed char[::1] wanted
     cdef Py_ssize_t[::1] pending_rows
-    cdef double[::1] pending_steps
+    cdef double[::1] pending_steps, step
     cdef Py_ssize_t n_pending
     cdef double[::1] crossings
     cdef double[:, ::1] spare
@@ -111,6 +115,7 @@ cdef class ActiveSet:
         self.wanted = np.empty(self.n, dtype=np.int8)
         self.pending_rows = np.empty(64, dtype=np.intp)
         self.pending_steps = np.empty(64)
+        self.step = np.empty(self.n)
         self.crossings = np.empty(2 * self.n * self.m)  # a Crossing is as large as two doubles
         self.spare = np.empty((2, self.n))
         self.spare_state = np.empty(self.n, dtype=np.int8)
@@ -329,13 +334,11 @@ cdef class ActiveSet:
         for i in range(size):
             row = self.at_knot[i]
             self.rhs[0, i] = self.knots[row, state[row] // 2] - h[row]
-        self.factor.solve(self.at_knot, size, &self.rhs[0, 0])
+            self.rhs[1, i] = self.rhs[1, i] if same else 1.0
+        self.factor.solve(self.at_knot, size, &self.rhs[0, 0],
+                          &self.rhs[1, 0] if self.intercept and not same else NULL)
         b[0] = 0.0
         if self.intercept:
-            if not same:
-                for i in range(size):
-                    self.rhs[1, i] = 1.0
-                self.factor.solve(self.at_knot, size, &self.rhs[1, 0])
             total = a_r = a_1 = 0.0
             for i in range(self.n):
                 total += c[i]
@@ -354,6 +357,7 @@ cdef class ActiveSet:
         cdef Py_ssize_t i, row
         cdef double high, low, reach
         cdef bint wild = False
+        cdef bint mostly = size > MOSTLY * self.n and not self.on_demand
         for i in range(size):
             row = self.at_knot[i]
             self._box(C, row, state, &low, &high)
@@ -367,9 +371,26 @@ cdef class ActiveSet:
                 reach = high - low
                 self.rhs[0, i] = min(self.rhs[0, i], high + reach - c[row])
                 self.rhs[0, i] = max(self.rhs[0, i], low - reach - c[row])
-            self._shift(row, self.rhs[0, i], c, h)
+            if not mostly:
+                self._shift(row, self.rhs[0, i], c, h)
+        if mostly:
+            self._shift_all(size, c, h)
         self._flush(h)
         return wild
+
+    cdef void _shift_all(self, Py_ssize_t size, double[::1] c, double[::1] h) noexcept nogil:
+        """c_M += rhs[0], h += K_M rhs[0]."""
+        cdef Py_ssize_t i
+        cdef int n = <int>self.n
+        cdef int one = 1
+        cdef double plus = 1.0
+        cdef char upper = b'U'
+        for i in range(self.n):
+            self.step[i] = 0.0
+        for i in range(size):
+            c[self.at_knot[i]] += self.rhs[0, i]
+            self.step[self.at_knot[i]] = self.rhs[0, i]
+        dsymv(&upper, &n, &plus, &self.K[0, 0], &n, &self.step[0], &one, &plus, &h[0], &one)
 
     cdef bint _step_to_bound(self, double C, Py_ssize_t size, signed char[::1] state,
                              double[::1] c, double[::1] h, double* moved) noexcept nogil:

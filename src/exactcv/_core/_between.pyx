@@ -35,9 +35,9 @@ cdef enum:
 cdef double* OFF = [0.03, 0.125, 0.5]
 cdef double OFF_KNOT = 0.125
 
-# How many of the nearest are tried; from NEARBY on for shares of either sign, each if the one before
-# has missed its aim by no more than CLOSE times (more rows bring s down by less).  SOUGHT are found
-# for that: few are found in less time than many.
+# How many of the nearest are tried; from NEARBY on for shares of either sign, each if the one
+# before has missed its aim by no more than CLOSE times (more rows bring s down by less).  SOUGHT
+# are found for that: few are found in less time than many.
 cdef Py_ssize_t* TRIED = [1, 3, 12, 24, NEAREST]
 cdef Py_ssize_t* SOUGHT = [12, 12, 12, 24, NEAREST]
 cdef double CLOSE = 3.0

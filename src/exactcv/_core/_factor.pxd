@@ -14,8 +14,8 @@ cdef class Factor:
 
     cdef int prepare(self, const Py_ssize_t[::1] rows, Py_ssize_t size, bint few)
     cdef void forget(self) noexcept nogil
-    cdef void solve(self, const Py_ssize_t[::1] rows, Py_ssize_t size,
-                    double* x) noexcept nogil
+    cdef void solve(self, const Py_ssize_t[::1] rows, Py_ssize_t size, double* x,
+                    double* other) noexcept nogil
     cdef Py_ssize_t _find_changes(self, const Py_ssize_t[::1] rows, Py_ssize_t size,
                                   bint list_them) noexcept nogil
     cdef int _afresh(self, const Py_ssize_t[::1] rows, Py_ssize_t size)
@@ -23,5 +23,5 @@ cdef class Factor:
     cdef int _update(self) noexcept nogil
     cdef void _halfway(self, Py_ssize_t first) noexcept nogil
     cdef double _entry(self, Py_ssize_t i, Py_ssize_t j) noexcept nogil
-    cdef void _back_and_forth(self, char trans, double* x) noexcept nogil
+    cdef void _panels(self, char trans, Py_ssize_t start, double* x, int count) noexcept nogil
     cdef void _clear(self) noexcept nogil

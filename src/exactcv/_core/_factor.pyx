@@ -20,7 +20,7 @@ take its place: training sets are what is left of all rows, and so are mostly th
 from libc.math cimport INFINITY
 from libc.string cimport memcmp
 
-from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dsyrk, dtrsm, dtrsv
+from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dsyrk, dtrsm, dtrsv
 from scipy.linalg.cython_lapack cimport dpotrf, dsytrf, dsytrs
 
 import numpy as np
@@ -36,6 +36,10 @@ cdef int LENT = 500
 cdef double SAVED = 0.5
 # Block size of dsytrf's workspace, and of columns of W that begin at about the same row.
 cdef int PANEL = 32
+# So few columns are solved for panel by panel (BLAS would copy all of U for them), and so many
+# columns of U make a panel, which is to stay in the processor's cache from one to the next.
+cdef int NARROW = 3
+cdef int WIDE = 32
 # A multiplication in the few solves of an update takes as long as so many in a factorisation.
 cdef double FEW = 3.125
 # A base is firm if no pivot of its factor is smaller than this, relative to ``top``.
@@ -79,18 +83,18 @@ cdef class Factor:
         self.seen = np.zeros(n, dtype=np.int64)
         self.triangle = np.empty(16 * 16)
         self.columns = self.inner = self.schur = self.work = np.empty(1)
-        self.z, self.y = np.empty(n), np.empty(n)
+        self.z, self.y = np.empty(2 * n), np.empty(2 * n)  # of two right sides
         self.pivots = np.empty(1, dtype=np.intc)
 
     def solve_with(self, rows, rhs):
-        """x for M = ``rows``; for tests."""
+        """x for M = ``rows``; of two right sides, a row each, for both."""
         at = np.ascontiguousarray(rows, dtype=np.intp)
-        x = np.array(rhs, dtype=float)
-        cdef double[::1] view = x
+        x = np.array(rhs, dtype=float, ndmin=2)
+        cdef double[:, ::1] view = x
         if self.prepare(at, len(at), True) != 0:
             raise np.linalg.LinAlgError("G_MM is not positive definite")
-        self.solve(at, len(at), &view[0])
-        return x
+        self.solve(at, len(at), &view[0, 0], &view[1, 0] if len(x) == 2 else NULL)
+        return x.reshape(np.shape(rhs))
 
     def lean_on(self, Factor other):
         """Sets near the base of ``other``, which must not change meanwhile, are solved from that.
@@ -348,58 +352,95 @@ cdef class Factor:
                    and self.place[self.column_rows[last]] >= start):
                 last += 1
             size, width, corner = n_base - <int>start, <int>(last - first), start * (n_base + 1)
-            dtrsm(&left, &upper, &yes, &no, &size, &width, &one, &self.triangle[corner], &n_base,
-                  &self.columns[first * self.n_base + start], &n_base)
+            if width <= NARROW:
+                self._panels(yes, start, &self.columns[first * self.n_base], width)
+            else:
+                dtrsm(&left, &upper, &yes, &no, &size, &width, &one, &self.triangle[corner],
+                      &n_base, &self.columns[first * self.n_base + start], &n_base)
             first = last
 
-    cdef void _back_and_forth(self, char trans, double* x) noexcept nogil:
-        """x := U'^{-1} x or U^{-1} x."""
+    cdef void _panels(self, char trans, Py_ssize_t start, double* x, int count) noexcept nogil:
+        """x := U'^{-1} x or U^{-1} x for columns x, whose entries before ``start`` stay 0.
+
+        U comes from memory once, whether there is one column or several.
+        """
+        cdef Py_ssize_t step, first
+        cdef Py_ssize_t n_panels = (self.n_base - start + WIDE - 1) // WIDE
+        cdef int k, above, width
         cdef int n_base = <int>self.n_base
         cdef int one = 1
+        cdef double plus = 1.0
+        cdef double minus = -1.0
+        cdef double* right
+        cdef double* panel
         cdef char upper = b'U'
         cdef char no = b'N'
-        dtrsv(&upper, &trans, &no, &n_base, &self.triangle[0], &n_base, x, &one)
+        for step in range(n_panels):
+            first = start + WIDE * (step if trans == b'T' else n_panels - 1 - step)
+            above, width = <int>(first - start), <int>min(WIDE, self.n_base - first)
+            panel = &self.triangle[first * self.n_base + start]
+            for k in range(count):
+                right = x + k * self.n_base + start
+                if trans == b'T' and above > 0:
+                    dgemv(&trans, &above, &width, &minus, panel, &n_base, right, &one, &plus,
+                          right + above, &one)
+                dtrsv(&upper, &trans, &no, &width, panel + above, &n_base, right + above, &one)
+                if trans == b'N' and above > 0:
+                    dgemv(&trans, &above, &width, &minus, panel, &n_base, right + above, &one,
+                          &plus, right, &one)
 
-    cdef void solve(self, const Py_ssize_t[::1] rows, Py_ssize_t size,
-                    double* x) noexcept nogil:
-        """x := G_MM^{-1} x, for the M that was prepared."""
+    cdef void solve(self, const Py_ssize_t[::1] rows, Py_ssize_t size, double* x,
+                    double* other) noexcept nogil:
+        """x := G_MM^{-1} x, for the M that was prepared; the same for ``other``, if not NULL."""
         cdef Py_ssize_t i, k
+        cdef int r
         cdef int n_base = <int>self.n_base
         cdef int n_changed = <int>self.n_changed
+        cdef int count = 1 if other == NULL else 2
         cdef int one = 1
         cdef int info
         cdef double minus
         cdef char upper = b'U'
         cdef double* z = &self.z[0]
-        for k in range(self.n_base):
+        cdef double* y = &self.y[0]
+        cdef double* column
+        cdef double* right[2]
+        right[0], right[1] = x, other
+        for k in range(count * self.n_base):
             z[k] = 0.0
         for i in range(size):
             k = self.place[rows[i]]
             if k >= 0:
-                z[k] = x[i]
+                for r in range(count):
+                    z[r * n_base + k] = right[r][i]
             else:
                 # Taken up below, where the rows that came are gone through in the same order.
                 self.seen[rows[i]] = -1 - i
-        self._back_and_forth(b'T', z)
+        self._panels(b'T', 0, z, count)
         if self.updated:
             for i in range(n_changed):
                 k = self.changed[i]
-                self.y[i] = x[-1 - self.seen[k]] if self.place[k] < 0 else 0.0
-                self.y[i] -= ddot(&n_base, &self.columns[self.column_of[k] * self.n_base], &one,
-                                  z, &one)
-            dsytrs(&upper, &n_changed, &one, &self.schur[0], &n_changed, &self.pivots[0],
-                   &self.y[0], &n_changed, &info)
+                column = &self.columns[self.column_of[k] * self.n_base]
+                for r in range(count):
+                    y[r * n_changed + i] = (
+                        (right[r][-1 - self.seen[k]] if self.place[k] < 0 else 0.0)
+                        - ddot(&n_base, column, &one, z + r * n_base, &one)
+                    )
+            dsytrs(&upper, &n_changed, &count, &self.schur[0], &n_changed, &self.pivots[0], y,
+                   &n_changed, &info)
             for i in range(n_changed):
-                minus = -self.y[i]
-                k = self.column_of[self.changed[i]]
-                daxpy(&n_base, &minus, &self.columns[k * self.n_base], &one, z, &one)
-        self._back_and_forth(b'N', z)
-        for i in range(size):
-            k = self.place[rows[i]]
-            if k >= 0:
-                x[i] = z[k]
-        if self.updated:
-            for i in range(n_changed):
-                k = self.changed[i]
-                if self.place[k] < 0:
-                    x[-1 - self.seen[k]] = self.y[i]
+                column = &self.columns[self.column_of[self.changed[i]] * self.n_base]
+                for r in range(count):
+                    minus = -y[r * n_changed + i]
+                    daxpy(&n_base, &minus, column, &one, z + r * n_base, &one)
+        self._panels(b'N', 0, z, count)
+        for r in range(count):
+            for i in range(size):
+                k = self.place[rows[i]]
+                if k >= 0:
+                    right[r][i] = z[r * n_base + k]
+            if self.updated:
+                for i in range(n_changed):
+                    k = self.changed[i]
+                    if self.place[k] < 0:
+                        right[r][-1 - self.seen[k]] = y[r * n_changed + i]

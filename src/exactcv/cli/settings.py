@@ -149,8 +149,6 @@ class TuneSettings:
                 f"--kernel {self.kernel} (only {' and '.join(RANDOM_FEATURE_KERNELS)} have random "
                 "features; --approx nystroem takes any kernel)"
             )
-        if self.quantiles is not None:
-            return "--quantiles (their models need the kernel matrix)"
         if self.scoring == PAIRS:
             return f"--scoring {self.scoring} (it leaves out every pair of rows)"
         if self.method != "exact":

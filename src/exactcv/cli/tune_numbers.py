@@ -11,7 +11,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
+from ..crossval.corrected import Corrected, Correction
 from ..crossval.nested_result import NestedRegressionResult
+from ..crossval.overviews import shown_correction
 from ..estimators.quantile_svr_cv import QuantileSVRCV
 from ..estimators.svr_cv import SVRCV
 from ..exceptions import InputError
@@ -107,11 +109,11 @@ def _model(loaded: Loaded, settings: TuneSettings) -> SVRCV | QuantileSVRCV:
         "tol": settings.tol,
         "random_state": settings.seed if settings.groups is None else None,
     }
+    if settings.approx in ("rff", "nystroem"):
+        common |= _features(settings, common["cv"])
     levels = settings.levels()
     if levels is not None:
         return QuantileSVRCV(quantiles=levels, **common)
-    if settings.approx in ("rff", "nystroem"):
-        common |= _features(settings, common["cv"])
     return SVRCV(epsilon=settings.epsilons(float(np.std(loaded.y)) or 1.0), **common)
 
 
@@ -228,6 +230,13 @@ def _code(file: Path, settings: TuneSettings) -> str:
     )
 
 
+def _shown(known: Correction, model: QuantileSVRCV) -> list[float] | None:
+    """The loss (the score, if one was asked for) after tuning, if that is worked out."""
+    found = known if isinstance(known, Corrected) else None
+    shown = shown_correction(found, model.scoring is None, len(model.cv_results_[0]["param_C"]))
+    return None if shown is None else list(shown)
+
+
 def _result(
     model: SVRCV | QuantileSVRCV, written: list[str], nested: NestedRegressionResult | None
 ) -> dict[str, Any]:
@@ -252,8 +261,9 @@ def _result(
             "lambda": model.lambda_.tolist(),
             "gamma": [None if np.isnan(gamma) else gamma for gamma in model.gamma_.tolist()],
             "loss": [float(one) for one in loss],
-            "corrected": [[one.score, *one.interval] for one in model.corrected_score_],
+            "corrected": [_shown(one, model) for one in model._corrections],
             "crossings": model.crossings_,
+            "approximate_kernel": it.approx,
         } | common
     return {
         "C": model.C_,

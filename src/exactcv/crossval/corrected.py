@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Corrected",
     "CorrectedLoss",
+    "Correction",
     "Points",
     "correct",
     "correct_losses",
@@ -48,6 +49,7 @@ __all__ = [
     "correction_of",
     "correction_of_numbers",
     "draws",
+    "now_or_later",
 ]
 
 CHUNK = 1 << 20  # counts held at a time, in a few copies
@@ -110,17 +112,34 @@ class Corrected:
         )
 
 
+# The score after tuning, or how to work it out.
+Correction: TypeAlias = Corrected | partial[Corrected]
+
+
+def now_or_later(later: partial[Corrected], quick: bool) -> Correction:
+    """At once where that is quick and there is one; why there is none is said when it is asked for.
+
+    So a fit does not fail because of too few rows for the bootstrap.
+    """
+    if not quick:
+        return later
+    try:
+        return later()
+    except InputError:
+        return later
+
+
 class CorrectedLoss(Corrected):
     """The same of a loss: ``score`` is its negative."""
 
     @property
     def error(self) -> float:
-        return -self.score
+        return 0.0 - self.score  # not -0.0
 
     @property
     def error_interval(self) -> tuple[float, float]:
         low, high = self.interval
-        return -high, -low
+        return 0.0 - high, 0.0 - low
 
 
 @dataclass(frozen=True)
@@ -202,11 +221,12 @@ def _made(
             f"scoring={name!r} is not defined in any bootstrap sample: there are too few rows (of "
             "a class); use another scorer, or nested_cross_validate"
         )
+    known = known + 0.0  # no -0.0
     low, high = (float(end) for end in np.percentile(known, ENDS))
     return kind(
         score=float(known.mean()),
         interval=(low, high),
-        apparent=float(apparent),
+        apparent=float(apparent) + 0.0,
         samples=score,
         chosen=chosen,
         scoring=name,
@@ -221,6 +241,8 @@ def _repeated(
     Test t is of row ``unit[t]``.
     """
     n, everyone = int(unit.max()) + 1, np.arange(len(points.short))
+    if n < 2:
+        raise InputError("all tests are of a single group or row: there is nothing to be drawn")
     samples, chosen = [], np.zeros(len(everyone), dtype=np.intp)
     for drawn in draws(n, check_bootstraps(n_bootstrap), random_state):
         counts = _counts(drawn, n)
@@ -357,20 +379,16 @@ def _once(tests: Tests) -> FloatArray:
 
 def _units(names: NDArray[Any]) -> IntArray:
     """What is drawn together, test by test."""
-    units = np.unique(names, return_inverse=True)[1].ravel()
-    if units.max(initial=0) < 1:
-        raise InputError("groups has a single group: there is nothing to be drawn")
-    return np.asarray(units, dtype=np.intp)
+    return np.asarray(np.unique(names, return_inverse=True)[1].ravel(), dtype=np.intp)
 
 
 def tests_of(result: CVResult) -> Tests:
     """The left-out results of two classes; rows count once whatever their weights."""
-    _, unit = np.unique(result.test_row, return_inverse=True)
     codes = (result.y[result.test_row] > 0).astype(np.intp)
     values = result.pair_decision
     return Tests(
         classes=result.classes,
-        unit=unit,
+        unit=_units(result.test_row),
         codes=codes,
         labels=np.where(result.pair_wrong, 1 - codes, codes).astype(np.int8),
         decision=None if values is None else values[:, :, None],

@@ -229,7 +229,13 @@ def check_range(C_range: Any, name: str = "C_range") -> tuple[float, float]:
             f"{name}=({low:g}, {high:g}) is empty: the smaller C comes first. For a single C use "
             "exactcv.cross_validate(Cs=...)"
         )
-    make_grid([low, high], None, 1.0)  # neither too small nor too large for float64
+    try:
+        make_grid([low, high], None, 1.0)
+    except InputError:
+        raise InputError(
+            f"{name}=({low:g}, {high:g}): C is too small or too large for float64; 1e-12 to 1e12 "
+            "is more than any data needs"
+        ) from None
     return low, high
 
 

@@ -36,7 +36,7 @@ from .nested_loop import InnerSplits, Matrices, added, fold_by_fold, outside, se
 from .nested_parts import Outer, Parts
 from .nested_result import NestedResult
 from .one_vs_one import most_votes, votes_of
-from .scoring import LeftOut, Scorer, fit_sigmoids, jackknife_se, shaped
+from .scoring import LeftOut, Scorer, check_defined, fit_sigmoids, jackknife_se, shaped
 from .tuning import Searched, Tuned, Tuning, count_by_weight, error_and_se
 from .two_rows import TwoRows, suits
 
@@ -227,10 +227,7 @@ def _one(
     """Tune without the fold, and predict it."""
     tuning, test = task.tuning, task.outer.test[fold]
     searched, tuned = tuned_without(task, fold, matrices, pairs, workers)
-    if np.isnan(tuned.score).all():
-        raise InputError(
-            f"scoring={tuning.scorer.name!r} is NaN at every grid point outside outer fold {fold}"
-        )
+    check_defined(tuned.score, tuning.scorer.name, f" outside outer fold {fold}")
     chosen, l = tuned.chosen, tuned.point
     if pairs is not None and not chosen.fits:
         C = float(searched.tuning.grid.Cs[l])

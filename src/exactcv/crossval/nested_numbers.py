@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ..exceptions import InputError
 from ..problem import inputs
 from ..problem.folds import Folds
 from ..problem.intervals import effective_count, mean_interval, resampled_count
@@ -25,6 +24,7 @@ from .number_tuning import NumbersTuned, NumberTuning
 from .numbers_scoring import NumbersScorer
 from .regression_result import r2_of
 from .result import standard_error
+from .scoring import check_defined
 from .tuning import count_by_weight
 
 __all__ = ["NumberNest", "nest_numbers"]
@@ -102,10 +102,7 @@ def _tuned_without(
 def _one(task: NumberNest, fold: int, matrices: Matrices, workers: Workers) -> Outer:
     """Tune without the fold, and predict it."""
     tuned = _tuned_without(task, fold, matrices, workers)
-    if np.isnan(tuned.score).all():
-        raise InputError(
-            f"scoring={task.scoring!r} is NaN at every grid point outside outer fold {fold}"
-        )
+    check_defined(tuned.score, task.scoring, f" outside outer fold {fold}")
     curve, l, grid = tuned.curve, tuned.point, tuned.tuning.grid
     K = matrices.whole(curve.kernel, workers).K
     part = K[np.ix_(task.outer.test[fold], outside(task.outer, fold))]

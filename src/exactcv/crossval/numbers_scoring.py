@@ -103,9 +103,10 @@ class NumbersScorer:
         except InputError:
             raise
         except (TypeError, ValueError, AttributeError) as error:
-            raise InputError(
-                f"scoring={self.name!r} failed on left-out numbers: {error}"
-            ) from error
+            why = f"failed on left-out numbers: {error}"
+            if "decision_function" in str(error) or "predict_proba" in str(error):
+                why = "is of classes; for numbers use 'r2', for example"
+            raise InputError(f"scoring={self.name!r} {why}") from error
         if not isinstance(value, numbers.Real):
             raise InputTypeError(f"scoring={self.name!r} gave {value!r}; it must give a number")
         return float(value)

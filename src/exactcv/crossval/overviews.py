@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..exceptions import InputError
 from ..judge.ledger import HOW
 from ..report.overview import LeftOutRows, Overview
 from ..tolerances import TIE
@@ -65,7 +66,10 @@ def with_correction(result: CVResult) -> Overview:
     """The same with the error after tuning, where that is quickly worked out."""
     if result.pair_wrong.size > QUICK:
         return result._plain_overview()
-    corrected = shown_correction(result._corrected_once, True, len(result.Cs))
+    try:
+        corrected = shown_correction(result._corrected_once, True, len(result.Cs))
+    except InputError:  # too few rows for it, which corrected() says
+        return result._plain_overview()
     return replace(result._plain_overview(), corrected=corrected)
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "LeftOut",
     "Scorer",
     "chance_score",
+    "check_defined",
     "fit_sigmoids",
     "jackknife_se",
     "read_scoring",
@@ -237,6 +238,17 @@ def _advice(name: Any, error: str, classes: NDArray[Any]) -> str:
         f"; say which class it is about, scoring=sklearn.metrics.make_scorer({base}_score, "
         f"pos_label={label!r}), or use {average}"
     )
+
+
+def check_defined(score: FloatArray, scoring: Any, where: str = "") -> None:
+    """Refuse a score that no grid point has."""
+    if np.isnan(score).all():
+        name = getattr(scoring, "__name__", None) or repr(scoring)
+        raise InputError(
+            f"scoring={name} is NaN at every grid point{where}: it is not defined for the rows "
+            "that are tested (an AUC needs both classes among them, R2 two rows); use another "
+            "scorer, other folds or more rows"
+        )
 
 
 def fit_sigmoids(

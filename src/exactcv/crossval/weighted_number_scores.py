@@ -1,7 +1,8 @@
 """Scores of left-out numbers under many weightings of the tests (classes: ``weighted_scores.py``).
 
-Mean losses are products of the (B, T) matrix of counts with a (S, T) table of losses, and so are
-the sums that R2 is made of.  Other scorers are called once for each sample and grid point.
+Mean losses are products of the (B, T) matrix of counts with a (S, T) table of losses.  R2 is one
+too, the mean square over the variance of all tests: by the variance of the few rows outside a
+sample it would be far too low.  Other scorers are called once for each sample and grid point.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def number_measure(scorer: NumbersScorer, y: FloatArray, values: FloatArray) -> 
     """The score of T numbers y and left-out values (S, T), by grid points and counts."""
     weight = scorer.weighted.get("sample_weight", np.ones(len(y)))
     if scorer.name == "r2":
-        return _R2(y - y.mean(), (y - values) ** 2, weight)
+        return _r2(y, values, weight)
     if scorer.name in _MEANS:
         cost, score = _MEANS[scorer.name]
         return MeanLoss(cost(y - values), weight, score)
@@ -64,28 +65,23 @@ class MeanLoss:
             return self.score(counts @ (self.losses[points] * self.weight).T / total)
 
 
-@dataclass(frozen=True)
-class _R2:
-    """As scikit-learn: 1 or 0 where y does not vary, nothing for fewer than two tests."""
+def _r2(y: FloatArray, values: FloatArray, weight: FloatArray) -> MeanLoss:
+    """As scikit-learn 1 or 0 where y does not vary, up to rounding."""
+    share = weight / weight.sum()
+    centred = y - share @ y
+    spread = float(share @ centred**2)
+    rounding = (len(y) * float(np.finfo(float).eps) * float(np.abs(y).max())) ** 2
+    if spread > rounding:
+        return MeanLoss((y - values) ** 2 / spread, weight, _less_than_one)
+    return MeanLoss(((y - values) ** 2 > rounding).astype(float), weight, _none_off)
 
-    centred: FloatArray  # (T,): y less its mean, so that sums of squares lose no digits
-    squares: FloatArray  # (S, T)
-    weight: FloatArray
 
-    def __call__(self, points: IntArray, counts: FloatArray) -> FloatArray:
-        weighted = counts * self.weight
-        left = weighted @ self.squares[points].T
-        square = weighted @ self.centred**2
-        total = np.maximum(weighted.sum(axis=1), np.finfo(float).tiny)
-        spread = square - (weighted @ self.centred) ** 2 / total
-        rounding = len(self.centred) * np.finfo(float).eps * square
-        varies = (spread > rounding)[:, None]
-        found = np.where(
-            varies,
-            1.0 - left / np.where(varies, spread[:, None], 1.0),
-            np.where(left <= rounding[:, None], 1.0, 0.0),
-        )
-        return np.where(counts.sum(axis=1, keepdims=True) >= 2, found, np.nan)
+def _less_than_one(mean: FloatArray) -> FloatArray:
+    return 1.0 - mean
+
+
+def _none_off(mean: FloatArray) -> FloatArray:
+    return np.where(np.isnan(mean), np.nan, (mean == 0.0).astype(float))
 
 
 @dataclass(frozen=True)

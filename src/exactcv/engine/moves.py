@@ -189,4 +189,4 @@ class Mover:
                 h = near.point.h.copy()
                 add_rows(self.problem.K, rows, by[rows], h)
                 return h, near.moves + 1
-        return np.asarray(coef @ self.problem.K), 0
+        return self.problem.times(coef[None])[0], 0

@@ -76,8 +76,8 @@ BOUND_SHARE = 0.5
 CLOSER = 0.1
 # Conjugate gradients start from working-set steps with this violation.
 CLOSE = 1e-3
-# They are for at least so many free rows, and for more if they converge slowly.
-MANY = 6000
+# They are for so many rows, if all are free, and for more if not, or if they converge slowly.
+MANY = 7000
 QUICK_RATE = 0.55
 
 # The last resort may take so many steps, or so many a row: for what is out of reach of float64, or
@@ -398,7 +398,7 @@ class _Pace:
     @property
     def well_conditioned(self) -> bool:
         """Are the rows such that conjugate gradients will finish the work?"""
-        return _well_conditioned(self.free, self.point.rate)
+        return _well_conditioned(self.free, self.n, self.point.rate)
 
     @property
     def close(self) -> bool:
@@ -459,14 +459,15 @@ class _Pace:
         self._least = AGAIN * self.spent
 
 
-def _well_conditioned(free: int, rate: float) -> bool:
+def _well_conditioned(free: int, n: int, rate: float) -> bool:
     """Are conjugate gradients quicker than a factor of the free rows?
 
-    ``rate`` tells how well conditioned their kernel is: where a free row takes half a working-set
-    step for a digit, conjugate gradients solve the problem in about 75 iterations, and else in a
-    number that grows with the square of the rate.
+    A factor takes free^3 operations, an iteration a pass over n^2 numbers.  ``rate`` tells how well
+    conditioned the kernel is: where a free row takes half a working-set step for a digit, conjugate
+    gradients solve the problem in about 75 iterations, and else in a number that grows with the
+    square of the rate.
     """
-    return free >= MANY * (max(rate, QUICK_RATE) / QUICK_RATE) ** 2
+    return free * (free / n) ** 2 >= MANY * (max(rate, QUICK_RATE) / QUICK_RATE) ** 2
 
 
 def _block_cost(state: StateArray, factor: Factor) -> tuple[int, float, float]:

@@ -148,21 +148,25 @@ def _follow(
     The factor is of K_MM + top, with an intercept, and a small ridge: that shifts beta only, and
     what the ridge does is put right by a second solve.
     """
-    ones = factor.solve_with(members, np.ones(len(members)))
+    goal, z = -problem.loss.knots[members, 0] / C, np.zeros(len(members))
+    ones, by = factor.solve_with(members, np.array([np.ones(len(members)), _off(problem, goal)]))
     if not factor.firm:
         return False
-    goal, z = -problem.loss.knots[members, 0] / C, np.zeros(len(members))
     sum_now = float(slope.sum() + coef[members].sum() / C)
     for again in (False, True):
-        off = goal - gather(problem.K, members, members) @ z if again else goal.copy()
-        if problem.fit_intercept:
-            off -= off.mean()  # beta takes up the rest
-        by = factor.solve_with(members, off)
+        if again:
+            off = _off(problem, goal - gather(problem.K, members, members) @ z)
+            by = factor.solve_with(members, off)
         if problem.fit_intercept:
             by -= (by.sum() + z.sum() + sum_now) / ones.sum() * ones
         z += by
     slope[members] = coef[members] / C + z
     return True
+
+
+def _off(problem: Problem, off: FloatArray) -> FloatArray:
+    """What beta, if there is an intercept, does not take up."""
+    return off - off.mean() if problem.fit_intercept else off
 
 
 def _of_intercept(

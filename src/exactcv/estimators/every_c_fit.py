@@ -16,9 +16,10 @@ from ..crossval.scoring import Scorer
 from ..crossval.tuning import Tuning
 from ..exceptions import InputError, Interrupted, UnsupportedError
 from ..problem.grid import make_grid
+from ..report.overview import Overview
 from ..runtime.threads import Workers
 
-__all__ = ["check_every_c", "narrowed", "wants_every_c"]
+__all__ = ["check_every_c", "narrowed", "shown_for_every_c", "wants_every_c"]
 
 
 def wants_every_c(Cs: Any) -> bool:
@@ -80,6 +81,11 @@ def narrowed(
     n = float(tuning.sample_weight.sum())
     grid = make_grid([paths[best].best_C], None, n)
     return replace(tuning, grid=grid, kernels=[tuning.kernels[best]]), paths, best
+
+
+def shown_for_every_c(it: Overview, paths: list[ErrorPath]) -> Overview:
+    """The overview of the best point, which says what it was the best of."""
+    return replace(it, one_se=None, every_c=(*paths[0].C_range, len(paths)))
 
 
 def _widest(path: ErrorPath) -> float:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Container
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..crossval.corrected import Corrected, correction_of_numbers
+from ..crossval.corrected import Corrected, Correction, correction_of_numbers, now_or_later
 from ..crossval.feature_rows import FeatureRows
 from ..crossval.fold_models import FoldModels
 from ..crossval.number_tuning import NumbersTuned, NumberTuning
@@ -24,6 +23,7 @@ from ..crossval.overviews import QUICK
 from ..crossval.prediction_intervals import METHODS
 from ..crossval.requests import SCALE_ROWS
 from ..crossval.run import Plan
+from ..crossval.scoring import check_defined
 from ..crossval.tuning import count_by_weight
 from ..crossval.weighted_number_scores import is_quick_of_numbers
 from ..exceptions import InputError, InputTypeError, UnsupportedError
@@ -42,11 +42,19 @@ from ..types import FloatArray, IntArray
 from .settings import dense, grid_of, kernel_with, kernels_of, routed, rows_of
 from .typed import TypedRegressor
 
-__all__ = ["Fitted", "KernelRegressor", "check_interval", "kept_rows", "only_held"]
+__all__ = [
+    "OF_FEATURES",
+    "OF_VECTORS",
+    "Fitted",
+    "KernelRegressor",
+    "check_interval",
+    "kept_rows",
+    "only_held",
+]
 
-# What the choice of a point has gained: worked out, or to be called when that takes long.
-Correction: TypeAlias = Corrected | partial[Corrected]
-
+# What a model has: support vectors, or weights of features.
+OF_VECTORS = ("support_", "support_vectors_", "n_support_", "dual_coef_")
+OF_FEATURES = ("weights_", "feature_map_")
 # Kernel values held at a time when predicting.
 PREDICT_ENTRIES = 1 << 22
 INTERVAL_FOLDS = 10  # of CV+ where the estimator was tuned by other folds
@@ -95,10 +103,10 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
     memory_limit: Any
     approx: Any = None
     n_components: Any = 200
-    weights_: FloatArray
-    feature_map_: FeatureMap
     intercept_: FloatArray
     _corrections: list[Correction]  # one for each choice of a point
+    _rows: Any  # those that count, where models of folds need them
+    _kept_rows: IntArray  # their numbers
 
     # ---- fitting ------------------------------------------------------------------------------
 
@@ -243,8 +251,7 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
 
     def _fitted(self, tuning: NumberTuning, keep: IntArray, workers: Workers) -> Fitted:
         tuned = tuning.search(workers)
-        if np.isnan(tuned.score).all():
-            raise InputError(f"scoring={self.scoring!r} is NaN at every grid point")
+        check_defined(tuned.score, tuned.tuning.scorer and tuned.tuning.scorer.name)
         coef, fmap = tuned.curve.coef[tuned.point], tuned.curve.feature_map
         there = np.flatnonzero(coef) if fmap is None else np.zeros(0, dtype=np.intp)
         return Fitted(
@@ -263,12 +270,7 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
         given = inputs.read_groups(groups, n)
         later = correction_of_numbers(tuned, None if given is None else given[keep])
         size = tuned.score.size * len(tuned.tuning.folds.pair_rows)
-        if size > QUICK or not is_quick_of_numbers(tuned.tuning.scorer):
-            return later
-        try:
-            return later()
-        except InputError:  # too few rows for it, which is said when it is asked for
-            return later
+        return now_or_later(later, size <= QUICK and is_quick_of_numbers(tuned.tuning.scorer))
 
     def _corrected(self, number: int) -> Corrected:
         """One of ``_corrections``, made when first asked for, and then kept."""
@@ -317,16 +319,25 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
         ]
         return np.concatenate(parts)
 
-    def _feature_values(self, X: Any, weights: FloatArray) -> FloatArray:
+    def _feature_values(self, X: Any, fmap: FeatureMap, weights: FloatArray) -> FloatArray:
         """z(X) @ weights, some rows at a time."""
-        chunk = max(1, PREDICT_ENTRIES // self.feature_map_.n_components)
+        chunk = max(1, PREDICT_ENTRIES // fmap.n_components)
         parts = [
-            self.feature_map_.transform(X[start : start + chunk]) @ weights
+            fmap.transform(X[start : start + chunk]) @ weights
             for start in range(0, X.shape[0], chunk)
         ]
         return np.concatenate(parts)
 
     # ---- intervals ----------------------------------------------------------------------------
+
+    def _kind_of_models(self, method: str) -> str:
+        """Of folds or of rows; with features there are no models without each row."""
+        if method != "cv+" and self.approx is not None:
+            raise UnsupportedError(
+                f"with approx, intervals come from the models of folds: use method='cv+', not "
+                f"{method!r}"
+            )
+        return "folds" if method == "cv+" else "rows"
 
     def _interval_folds(self, method: str, tuning: NumberTuning) -> Folds:
         """All rows once: one at a time for the jackknife, else the folds of ``cv`` or ten."""
@@ -346,12 +357,15 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
         with Workers(checks.check_n_threads(self.n_jobs)) as workers:
             return tuned.tuning.models(tuned.curve, tuned.point, folds, workers)
 
-    def _model_values(self, X: Any, models: FoldModels, kept: Any, keep: IntArray,
-                      gamma: float | None) -> FloatArray:  # fmt: skip
+    def _model_values(
+        self, X: Any, models: FoldModels, gamma: float | None, fmap: FeatureMap | None
+    ) -> FloatArray:
         """(m, F): every fold's model at new rows."""
-        if hasattr(self, "weights_"):
-            return np.asarray(self._feature_values(X, models.coef.T) + models.intercept)
-        values = self._values(X, kept, keep, np.ascontiguousarray(models.coef.T), gamma)
+        coef = np.ascontiguousarray(models.coef.T)
+        if fmap is not None:
+            values = self._feature_values(X, fmap, coef)
+        else:
+            values = self._values(X, self._rows, self._kept_rows, coef, gamma)
         return np.asarray(values + models.intercept)
 
     # ---- scikit-learn's conventions -----------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from ..crossval.corrected import Corrected, Points, correct
+from ..crossval.corrected import Corrected, Correction, Points, correct, now_or_later
 from ..crossval.overviews import QUICK, SORTING, shown_correction
 from ..crossval.scoring import (
     Scorer,
@@ -174,7 +174,7 @@ def _with_values(
 
 def _correction(
     model: SVCCV, rows: Rows, curves: list[ApproxCurve], shown: Overview
-) -> Corrected | partial[Corrected] | None:
+) -> Correction | None:
     """The score after tuning, or how to work it out if a scorer takes its time.
 
     None of so many tests that the bootstrap would take long.
@@ -207,7 +207,7 @@ def _correction(
     points = Points(shown.Cs, shown.gammas, short, allowance)
     apparent = float(curves[shown.chosen[0]].score[shown.chosen[1]])
     later = partial(correct, tests, points, scorer, apparent=apparent, random_state=0)
-    return later() if is_quick(scorer, k) else later
+    return now_or_later(later, is_quick(scorer, k))
 
 
 def _names(X: Any, source: RowSource) -> dict[str, Any]:

@@ -16,8 +16,8 @@ import numpy as np
 
 from ..crossval.choice import best_point
 from ..crossval.growth import edge, growth_text
+from ..crossval.scoring import check_defined
 from ..crossval.tuning import Store
-from ..exceptions import InputError
 from ..problem.gamma import GAMMA_STEP
 from ..problem.grid import MOST_GROWTH, End, Grid, feature_grid
 from ..problem.kernels import Kernel
@@ -86,8 +86,7 @@ class Search:
     def best(self) -> tuple[int, int]:
         """The best score of all: (gamma, C)."""
         score, short = self.score, np.array([one.certificate.short for one in self.curves])
-        if np.isnan(score).all():
-            raise InputError(f"scoring={self.model.scoring!r} is NaN at every grid point")
+        check_defined(score, self.model.scoring)
         return best_point(-score, short, self.curves[0].overview.Cs, self._gammas())
 
     def chosen(self, g: int) -> ApproxCurve:

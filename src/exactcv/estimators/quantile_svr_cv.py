@@ -17,11 +17,13 @@ from ..crossval.prediction_intervals import guarantee, interval_of
 from ..crossval.regression_result import pair_losses
 from ..exceptions import InputError
 from ..judge.certificate import Certificate, warn_if_short
+from ..lowrank.features import FeatureMap
 from ..problem import checks
 from ..report.overview import Overview
 from ..runtime.threads import Workers
 from ..runtime.user_line import user_level
 from ..types import (
+    Approx,
     Crossing,
     FloatArray,
     GammaRule,
@@ -39,7 +41,15 @@ from ..types import (
     Vector,
 )
 from .cv_table import cv_table
-from .kernel_regressor import Fitted, KernelRegressor, check_interval, kept_rows, only_held
+from .kernel_regressor import (
+    OF_FEATURES,
+    OF_VECTORS,
+    Fitted,
+    KernelRegressor,
+    check_interval,
+    kept_rows,
+    only_held,
+)
 
 __all__ = ["QuantileSVRCV"]
 
@@ -67,7 +77,7 @@ class QuantileSVRCV(KernelRegressor):
         Fernandez-Val & Galichon 2010).
     Cs, lambdas, kernel, gamma, degree, coef0, cv, select, fit_intercept, method :
         As in ``SVRCV``.
-    n_jobs, tol, random_state, verbose, memory_limit :
+    n_jobs, tol, random_state, verbose, memory_limit, approx, n_components :
         As in ``SVRCV``.
     scoring : str, callable or None
         None: the pinball loss of the quantile, as small as possible.  Else a scikit-learn
@@ -84,6 +94,8 @@ class QuantileSVRCV(KernelRegressor):
     support_, dual_coef_ : list of arrays
         Rows that a quantile's model uses, and their coefficients.
     support_vectors_ : list of arrays
+    weights_, feature_map_ : lists
+        With ``approx``, instead of support vectors, as in ``SVRCV``: one a quantile.
     intercept_ : (q,)
     middle_ : float
         The quantile nearest to one half, of which ``summary``, ``plot`` and ``report`` speak.
@@ -119,6 +131,8 @@ class QuantileSVRCV(KernelRegressor):
     support_: list[Any]
     support_vectors_: list[Any]
     dual_coef_: list[FloatArray]
+    weights_: list[FloatArray]
+    feature_map_: list[FeatureMap]
     intercept_: FloatArray
     crossings_: float
     left_out_: FloatArray
@@ -144,6 +158,8 @@ class QuantileSVRCV(KernelRegressor):
         random_state: Seed | None = None,
         verbose: int = 0,
         memory_limit: MemoryLimit | None = None,
+        approx: Approx | None = None,
+        n_components: int = 200,
     ):
         self.quantiles = quantiles
         self.crossing = crossing
@@ -163,6 +179,8 @@ class QuantileSVRCV(KernelRegressor):
         self.random_state = random_state
         self.verbose = verbose
         self.memory_limit = memory_limit
+        self.approx = approx
+        self.n_components = n_components
 
     def fit(
         self,
@@ -228,9 +246,7 @@ class QuantileSVRCV(KernelRegressor):
 
     def _keep(self, found: list[Fitted], X: Any, keep: Any) -> None:
         tuned, n = [fitted.tuned for fitted in found], X.shape[0]
-        precomputed = self.kernel == "precomputed"
-        self._tuned, self._kept_rows = tuned, keep
-        self._rows, self._targets = kept_rows(X, keep, precomputed), tuned[0].tuning.y
+        self._tuned, self._kept_rows, self._targets = tuned, keep, tuned[0].tuning.y
         self._fold_models: dict[str, dict[int, FoldModels]] = {}
         self.certificate_ = Certificate.joined([one.certificate for one in tuned])
         self.cv_results_ = [_table(one) for one in tuned]
@@ -242,12 +258,8 @@ class QuantileSVRCV(KernelRegressor):
         self.C_ = np.array([fitted.C for fitted in found])
         self.gamma_ = np.array([np.nan if f.gamma is None else f.gamma for f in found])
         self.lambda_ = np.array([one.tuning.grid.lambdas[one.point] for one in tuned])
-        self.support_ = [fitted.support.astype(np.int32) for fitted in found]
-        self.dual_coef_ = [fitted.coef[None] for fitted in found]
         self.intercept_ = np.array([fitted.intercept for fitted in found])
-        self.support_vectors_ = [
-            np.empty((0, 0)) if precomputed else X[rows] for rows in self.support_
-        ]
+        self._keep_models(found, X)
         tested = keep[tuned[0].tuning.folds.pair_rows]
         with np.errstate(invalid="ignore"):
             self.left_out_ = np.column_stack(
@@ -260,23 +272,40 @@ class QuantileSVRCV(KernelRegressor):
         known = self.left_out_[np.isfinite(self.left_out_).all(axis=1)]
         self.crossings_ = float((np.diff(known, axis=1) < 0).any(axis=1).mean())
 
+    def _keep_models(self, found: list[Fitted], X: Any) -> None:
+        """Support vectors, or weights of features; nothing of what this was before."""
+        for name in OF_FEATURES if self.approx is None else OF_VECTORS:
+            self.__dict__.pop(name, None)
+        if self.approx is not None:
+            self._rows = None  # features do without
+            self.weights_ = [fitted.coef.copy() for fitted in found]
+            self.feature_map_ = [f.feature_map for f in found if f.feature_map is not None]
+            return
+        precomputed = self.kernel == "precomputed"
+        self._rows = kept_rows(X, self._kept_rows, precomputed)
+        self.support_ = [fitted.support.astype(np.int32) for fitted in found]
+        self.dual_coef_ = [fitted.coef[None] for fitted in found]
+        self.support_vectors_ = [
+            np.empty((0, 0)) if precomputed else X[rows] for rows in self.support_
+        ]
+
     # ---- prediction ---------------------------------------------------------------------------
 
     def predict(self, X: Matrix) -> FloatArray:
         """(m, q): the quantiles of each row; (m,) if ``quantiles`` is a single number."""
         rows = self._checked_rows(X)
-        values = np.column_stack(
-            [
-                self._values(rows, vectors, support, coef[0], _number(gamma)) + b
-                for vectors, support, coef, gamma, b in zip(
-                    self.support_vectors_, self.support_, self.dual_coef_, self.gamma_,
-                    self.intercept_, strict=True,
-                )
-            ]
-        )  # fmt: skip
+        found = [self._of_quantile(rows, q) for q in range(len(self.quantiles_))]
+        values = np.column_stack(found) + self.intercept_
         if self._single:
             return np.asarray(values[:, 0])
         return np.sort(values, axis=1) if self.crossing == "forbid-by-sorting" else values
+
+    def _of_quantile(self, rows: Any, q: int) -> FloatArray:
+        """f of one quantile."""
+        if hasattr(self, "weights_"):
+            return self._feature_values(rows, self.feature_map_[q], self.weights_[q])
+        model = self.support_vectors_[q], self.support_[q], self.dual_coef_[q][0]
+        return self._values(rows, *model, _number(self.gamma_[q]))
 
     def score(self, X: Matrix, y: Vector, sample_weight: Vector | None = None) -> float:
         """The negative pinball loss, the mean over rows and quantiles; larger is better."""
@@ -311,8 +340,9 @@ class QuantileSVRCV(KernelRegressor):
         rows = self._checked_rows(X)
         pair = self._pair(coverage)
         models = [self._left_out_models(method_, q) for q in pair]
+        maps = getattr(self, "feature_map_", [None] * len(self.quantiles_))
         low, high = (
-            self._model_values(rows, one, self._rows, self._kept_rows, _number(self.gamma_[q]))
+            self._model_values(rows, one, _number(self.gamma_[q]), maps[q])
             for q, one in zip(pair, models, strict=True)
         )
         y = self._targets[models[0].row]
@@ -354,7 +384,7 @@ class QuantileSVRCV(KernelRegressor):
 
     def _left_out_models(self, method: str, q: int) -> FoldModels:
         """Made when first asked for, and then kept."""
-        kind = "folds" if method == "cv+" else "rows"
+        kind = self._kind_of_models(method)
         if q not in self._fold_models.get(kind, {}):
             if not hasattr(self, "_tuned"):
                 raise only_held(self._fold_models, method)

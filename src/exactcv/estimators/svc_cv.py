@@ -21,13 +21,14 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import check_is_fitted
 
 from ..algorithms import get_method
-from ..crossval.corrected import Corrected, correction_of
+from ..crossval.corrected import Corrected, Correction, correction_of, now_or_later
 from ..crossval.nested_result import NestedResult
 from ..crossval.overviews import QUICK, SORTING, of_tuned
 from ..crossval.requests import columns_of
 from ..crossval.run import Plan
 from ..crossval.scoring import (
     Scorer,
+    check_defined,
     fit_sigmoids,
     probabilities,
     read_scoring,
@@ -66,7 +67,7 @@ from ..types import (
     Vector,
 )
 from .cv_table import cv_table, values_by_row
-from .every_c_fit import check_every_c, narrowed, wants_every_c
+from .every_c_fit import check_every_c, narrowed, shown_for_every_c, wants_every_c
 from .forget import TrainedOn, forget
 from .kernel_classifier import KernelClassifier
 from .nested_fit import nested_of
@@ -231,6 +232,7 @@ class SVCCV(KernelClassifier):
     best_index_: int
     cv_results_: dict[str, Any]
     certificate_: Certificate
+    _shown: Overview
     forgotten_: NDArray[np.intp]
 
     def __init__(
@@ -338,6 +340,8 @@ class SVCCV(KernelClassifier):
                     self.error_path_ = self.error_paths_[best]
                 searched = tuning.search(workers)
                 values = finish(searched, workers, start)
+                if wants_every_c(self.Cs):
+                    self._shown = shown_for_every_c(self._shown, self.error_paths_)
         except Interrupted as stop:
             if stop.partial is None:
                 raise Interrupted("interrupted before the first gamma was done") from stop
@@ -405,19 +409,18 @@ class SVCCV(KernelClassifier):
         """Choose among the curves and keep what belongs to the choice."""
         tuning = searched.tuning
         tuned = tuning.choose(searched.curves, workers)
-        if np.isnan(tuned.score).all():
-            raise InputError(f"scoring={self.scoring!r} is NaN at every grid point")
+        check_defined(tuned.score, self.scoring)
         self._keep_results(tuning, tuned, keep, X.shape[0])
         self._keep_model(tuning, tuned, X, keep)
         precomputed = self.kernel == "precomputed"
         self._trained_on = TrainedOn.of(X, keep, tuning.codes, tuning.weight, precomputed)
-        self._correction: Corrected | partial[Corrected] = correction_of(tuning, tuned, groups)
+        later = correction_of(tuning, tuned, groups)
         if tuning.scorer.pairs:
-            self._correction = partial(_refuse_pairs, tuning.scorer)
+            later = partial(_refuse_pairs, tuning.scorer)
         size = tuned.score.size * len(tuning.folds.pair_rows)
         size *= 1 if tuning.scorer.labels_only else SORTING
-        if is_quick(tuning.scorer, len(self.classes_)) and size <= QUICK:
-            self._correction = self._correction()
+        quick = is_quick(tuning.scorer, len(self.classes_)) and size <= QUICK
+        self._correction: Correction = now_or_later(later, quick)
         decision = tuned.chosen.decision
         values = None if decision is None else decision[tuned.point]
         stated = None

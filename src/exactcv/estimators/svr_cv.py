@@ -19,6 +19,7 @@ from ..crossval.prediction_intervals import guarantee, interval_of
 from ..crossval.run import Plan
 from ..exceptions import InputError, UnsupportedError
 from ..judge.certificate import Certificate, warn_if_short
+from ..lowrank.features import FeatureMap
 from ..problem import checks
 from ..report.overview import Overview
 from ..runtime.threads import Workers
@@ -42,13 +43,18 @@ from ..types import (
     Vector,
 )
 from .cv_table import cv_table
-from .kernel_regressor import Fitted, KernelRegressor, check_interval, kept_rows, only_held
+from .kernel_regressor import (
+    OF_FEATURES,
+    OF_VECTORS,
+    Fitted,
+    KernelRegressor,
+    check_interval,
+    kept_rows,
+    only_held,
+)
 from .nested_fit import nested_of_numbers
 
 __all__ = ["SVRCV"]
-
-OF_VECTORS = ("support_", "support_vectors_", "n_support_", "dual_coef_")
-OF_FEATURES = ("weights_", "feature_map_")
 
 
 class SVRCV(RegressorMixin, KernelRegressor):
@@ -139,6 +145,8 @@ class SVRCV(RegressorMixin, KernelRegressor):
     support_vectors_: Any
     n_support_: NDArray[np.int32]
     dual_coef_: FloatArray
+    weights_: FloatArray
+    feature_map_: FeatureMap
     intercept_: FloatArray
     left_out_: FloatArray
 
@@ -338,7 +346,8 @@ class SVRCV(RegressorMixin, KernelRegressor):
         """The value of each row."""
         rows = self._checked_rows(X)
         if hasattr(self, "weights_"):
-            return self._feature_values(rows, self.weights_) + self.intercept_[0]
+            values = self._feature_values(rows, self.feature_map_, self.weights_)
+            return values + self.intercept_[0]
         values = self._values(
             rows, self.support_vectors_, self.support_, self.dual_coef_[0], self.gamma_
         )
@@ -389,7 +398,8 @@ class SVRCV(RegressorMixin, KernelRegressor):
         coverage, method_ = check_interval(coverage, method)
         rows = self._checked_rows(X)
         models = self._left_out_models(method_)
-        values = self._model_values(rows, models, self._rows, self._kept_rows, self.gamma_)
+        fmap = getattr(self, "feature_map_", None)
+        values = self._model_values(rows, models, self.gamma_, fmap)
         score = np.abs(self._targets[models.row] - models.left_out)
         return interval_of(values, values, score, models.fold, coverage, method_)
 
@@ -410,12 +420,7 @@ class SVRCV(RegressorMixin, KernelRegressor):
 
     def _left_out_models(self, method: str) -> FoldModels:
         """Made when first asked for, and then kept."""
-        kind = "folds" if method == "cv+" else "rows"
-        if kind == "rows" and self.approx is not None:
-            raise UnsupportedError(
-                f"with approx, intervals come from the models of folds: use method='cv+', not "
-                f"{method!r}"
-            )
+        kind = self._kind_of_models(method)
         if kind not in self._fold_models:
             if not hasattr(self, "_tuned"):
                 raise only_held(self._fold_models, method)

@@ -19,6 +19,7 @@ from .passes.sweep import Chunk, Sums
 from .small.leave_out import LeaveOut, Outcome
 from .small.nearby import Nearby
 from .small.press import Leaving, Press
+from .small.reduced import at_knot
 from .solver import Column, Round, Rounds, Solved, Solver
 from .verdict import Limits, Spread, Verdict, limits_of, settled_near, verdict
 
@@ -110,7 +111,7 @@ class _LeaveFar(_Leave):
 class _LeaveAround:
     """Rows that move far, with more rows around the margin.
 
-    Tells which labels are right, and theta without each of the others.
+    Tells which labels are right, and columns that leave out each of the others.
     """
 
     rounds: Rounds
@@ -119,9 +120,9 @@ class _LeaveAround:
 
     def __call__(
         self, sums: Sums, p: int, found: Round, rows: IntArray, leaving: Leaving
-    ) -> tuple[BoolArray, list[FloatArray]]:
+    ) -> tuple[BoolArray, list[Column]]:
         assert found.solved is not None
-        solved, right = found.solved, np.zeros(len(rows), dtype=bool)
+        solved, right, near = found.solved, np.zeros(len(rows), dtype=bool), None
         around = self.rounds.around(sums, solved, p)
         order = np.argsort(around.rows)
         place = np.minimum(np.searchsorted(around.rows, rows, sorter=order), len(order) - 1)
@@ -130,9 +131,14 @@ class _LeaveAround:
         if not self.want_decision:
             r = around.problem.y * around.u - 1.0
             press = Press(around.problem, solved.theta, r, around.coef, self.largest, around.added)
-            right = press.prove(leaving)
-        nearby = Nearby(around.problem, solved.theta, around.u, self.rounds.cancel)
-        return right, [nearby.without(leaving, int(k)) for k in np.flatnonzero(~right)]
+            right, near = press.prove(leaving)
+        nearby, columns = Nearby(around.problem, solved.theta, around.u, self.rounds.cancel), []
+        for k in np.flatnonzero(~right):
+            reply = nearby.without(leaving, int(k), None if near is None else near[k])
+            free = np.flatnonzero(at_knot(reply.state) & (around.rows != rows[k]))
+            known = around.rows[free], reply.coef[free]
+            columns.append(Column(solved.C, int(rows[k]), reply.theta, 0.0, len(free), known))
+        return right, columns
 
 
 class _LeaveOneOut:
@@ -268,14 +274,10 @@ class _LeaveOneOut:
         ]
         found = self.solver.runner.small(work, (self.solver.around(some, count),), items)
         columns = []
-        for l, one, mine, ((right, thetas), _) in zip(points, some, rows, found, strict=True):
+        for l, mine, ((right, open_), _) in zip(points, rows, found, strict=True):
             self.entries.enter(l, mine[right], np.zeros(int(right.sum()), dtype=bool), None)
             self.entries.settle("bound", int(right.sum()))
-            free = int(np.count_nonzero(one.free))
-            columns += [
-                (l, Column(one.C, int(j), theta, 0.0, free))
-                for j, theta in zip(mine[~right], thetas, strict=True)
-            ]
+            columns += [(l, column) for column in open_]
         return columns
 
     def _lost_rows(self, solved: Solved, which: list[int]) -> Leaving:

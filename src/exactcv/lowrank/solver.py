@@ -39,7 +39,7 @@ from ..runtime.threads import Workers
 from ..types import BoolArray, FloatArray, IntArray
 from .passes.sweep import Chunk, Columns, LeftOut, Sums, Work, merge, sweep
 from .small.guesses import WIDTH, Column, Guesses, Sample, like
-from .small.reduced import Reduced, Reply, StateArray, at_bound, at_knot
+from .small.reduced import Reduced, Reply, StateArray, at_bound, at_knot, strictly_inside
 from .small.solve import solve
 
 __all__ = ["EXCUSED", "LARGEST", "Around", "Column", "Room", "Runner", "Sample", "Solved", "Solver"]
@@ -243,6 +243,7 @@ class Solver:
         seed: int,
     ):
         self.runner, self.sample, self.left_out = runner, sample, left_out
+        self.counted = sample.counted()
         self.fit_intercept, self.tol = fit_intercept, tol
         self.workers, self.loss, self.extent = workers, loss, extent
         self.room, self.seed = room, seed
@@ -296,8 +297,8 @@ class Solver:
         They stay where they are; `Rounds.around` takes them up, by their place in ``some``.
         """
         theta = np.array([one.theta for one in some])
-        away = self.sample.distance(theta)
-        wanted = count * self.sample.n / self.runner.n
+        away = self.counted.distance(theta)
+        wanted = count * self.counted.n / self.runner.n
         width = np.array([_rank(column, wanted) for column in away.T])
         fold, rate = np.full(len(some), -1), np.ones(len(some))
         plan = Columns(theta, fold, np.column_stack([width, width]), rate, self.seed, self.loss)
@@ -354,10 +355,10 @@ class Solver:
     def _plan(self, states: list[_State]) -> Columns:
         """How wide to collect, and which share, by what the sample has near the margin."""
         theta = np.array([state.theta for state in states])
-        away = self.sample.distance(theta)
-        scale = self.runner.n / self.sample.n
+        away = self.counted.distance(theta)
+        scale = self.runner.n / self.counted.n
         width, rate = np.empty((len(states), 2)), np.ones(len(states))
-        sides = [~self.sample.loss.upward, self.sample.loss.upward]
+        sides = [~self.counted.loss.upward, self.counted.loss.upward]
         for p, state in enumerate(states):
             if self.runner.n <= 2 * state.target:
                 width[p] = np.inf
@@ -389,7 +390,7 @@ class Solver:
         state.best, state.best_theta = found.primal, theta
         if state.rounds % MANY_ROUNDS == 0:
             state.target = min(2 * state.target, self.room.most)
-        moved = self.sample.apart(reply.theta, theta)
+        moved = self.counted.apart(reply.theta, theta)
         beyond = plan.rate[p] < 1.0 or WIDTH * moved > width.min()
         state.theta, state.error = reply.theta, CONTRACTION * moved if beyond else 0.0
 
@@ -410,8 +411,9 @@ class Rounds:
         rest = sums.rest.tally(p, column.C)
         near = _near_rows(sums, p, self.loss)
         problem = self._small_problem(column.C, rate, sums.near[p], rest, near)
-        reply = solve(problem, state.theta, self.cancel, state.error)
-        if rate == 1.0:
+        for reply in self._replies(problem, near, state, rate):
+            if rate < 1.0:
+                continue
             here = tally(near.Z, near.loss, problem.box, reply.coef, theta, self.extent)
             kkt, gap, primal, floor = figures([rest, here], theta, self.extent, self.fit_intercept)
             goal = float(attainable(self.tol, floor, tolerances.POLISH * self.tol))
@@ -431,6 +433,17 @@ class Rounds:
                 return Round(solved, reply, primal)
         loss = rest.loss + column.C * float(near.weight @ near.loss.value(near.u))
         return Round(None, reply, 0.5 * float(theta[:-1] @ theta[:-1]) + loss)
+
+    def _replies(
+        self, problem: Reduced, near: _Near, state: _State, rate: float
+    ) -> Iterator[Reply]:
+        """What may be the solution of the small problem: what the guess came with, then itself."""
+        if rate == 1.0 and state.rounds == 0 and state.column.known is not None:
+            reply = _known(problem, near, state.theta, *state.column.known)
+            # Without a coefficient inside its box b has an interval, whose ends may be new here.
+            if reply is not None and strictly_inside(problem, reply.coef).any():
+                yield reply
+        yield solve(problem, state.theta, self.cancel, state.error)
 
     def around(self, sums: Sums, one: Solved, p: int) -> Around:
         """The rows of a pass around the margin of the p-th solution (`Solver.around`)."""
@@ -452,6 +465,24 @@ class Rounds:
             extra = (box - C * near.weight) * near.loss.slope(near.u)
             a, beta = a + extra @ near.Z, beta + float(extra.sum())
         return Reduced(near.Z, near.loss, box, a, beta, self.fit_intercept)
+
+
+def _known(
+    problem: Reduced, near: _Near, theta: FloatArray, rows: IntArray, coef: FloatArray
+) -> Reply | None:
+    """A solution whose free rows are known, with the others where theta has them.
+
+    None if not all of the free rows are here.
+    """
+    order = np.argsort(near.rows)
+    place = order[np.minimum(np.searchsorted(near.rows, rows, sorter=order), len(order) - 1)]
+    if not np.array_equal(near.rows[place], rows):
+        return None
+    whole, state = problem.held(near.u), (2 * near.loss.passed(near.u)).astype(np.int8)
+    knots = near.loss.knots[place]
+    whole[place] = coef
+    state[place] = 2 * np.abs(knots - near.u[place, None]).argmin(axis=1) + 1
+    return Reply(theta, whole, state, True, 0)
 
 
 def _has_all(plan: Columns, p: int) -> bool:

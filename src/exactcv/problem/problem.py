@@ -23,6 +23,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import blas
 
 from ..types import FloatArray, IntArray
 from .folds import Folds
@@ -105,6 +106,9 @@ class Problem:
 
     def times(self, coef: FloatArray) -> FloatArray:
         """K c for each row c of ``coef``."""
+        if self.rows is None and self.symmetric and len(coef) == 1:
+            # One vector waits for memory, of which one triangle is half.
+            return np.asarray(blas.dsymv(1.0, self.K.T, coef[0]))[None]
         if self.rows is None:
             return np.asarray(coef @ (self.K if self.symmetric else self.K.T))
         had = np.flatnonzero(coef.any(axis=0))

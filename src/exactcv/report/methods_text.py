@@ -9,6 +9,7 @@ import numpy as np
 from ..algorithms import REGISTRY, methods
 from .after_tuning import NADEAU
 from .overview import Overview, Source, overview
+from .words import every_c_text
 
 __all__ = ["methods_text"]
 
@@ -99,6 +100,11 @@ def _choice(it: Overview) -> str:
     if it.parameter is not None and len(np.unique(it.parameter[1])) > 1:
         grid += f" times {len(np.unique(it.parameter[1]))} values of {it.parameter[0]}"
     folds = "leave-one-out" if it.leave_one_out else f"{it.n_folds}-fold"
+    if it.every_c is not None:
+        return (
+            f"Of {every_c_text(it.every_c)} we took the middle (of log C) of the widest interval "
+            f"with the least error in {folds} cross-validation."
+        )
     if it.error.size == 1:
         return f"It was judged by {folds} cross-validation at {grid}."
     least = "least error" if it.numbers is None else "least loss"

@@ -141,6 +141,8 @@ class Overview:
         How many tests those of the left-out rows amount to, where rows do not weigh the same.
     forgotten : int
         Tests of rows that the model has forgotten since: they count, but ``left_out`` has none.
+    every_c : (float, float, int) or None
+        The one point is the best of all C between these, with so many kernels.
     grown : str
         How the default grid has grown, in words.
     settled : dict
@@ -186,6 +188,7 @@ class Overview:
     effective: float | None = None
     forgotten: int = 0
     grown: str = ""
+    every_c: tuple[float, float, int] | None = None
     level_edge: bool = False  # best at an edge of the default grid, by no more than chance
     settled: dict[str, int] = field(default_factory=dict)
     exact: bool = True

@@ -10,7 +10,7 @@ import numpy as np
 
 from .overview import Overview, Source, overview
 
-__all__ = ["Remark", "curve_table", "remarks", "summary"]
+__all__ = ["Remark", "curve_table", "every_c_text", "remarks", "summary"]
 
 WIDTH = 96
 INDENT = 13
@@ -54,6 +54,8 @@ def heading(it: Overview) -> str:
     points = "grid point" if n_points == 1 else "grid points"
     grid = f"{n_points} {points}" if n_gammas == 1 else f"{n_points} values of C"
     gammas = "" if n_gammas == 1 else f" and {n_gammas} of gamma"
+    if it.every_c is not None:
+        grid = every_c_text(it.every_c)
     classes = "" if len(it.classes) <= 2 else f", {len(it.classes)} classes (one against one)"
     if it.parameter is not None and len(np.unique(it.parameter[1])) > 1:
         gammas += f", {len(np.unique(it.parameter[1]))} of {it.parameter[0]}"
@@ -71,7 +73,7 @@ def _parts(it: Overview) -> list[tuple[str, str]]:
         parts.append(("1-SE rule", _one_se(it, it.one_se)))
     if it.chosen not in (it.best, it.one_se):
         parts.append(("taken", _point(it, it.chosen)))
-    if it.error.size > 1:
+    if it.error.size > 1 or it.every_c is not None:
         parts.append(("corrected", corrected_text(it)))
     if it.nested is not None:
         parts.append(("nested", it.nested.short()))
@@ -139,10 +141,22 @@ def _one_se(it: Overview, point: tuple[int, int]) -> str:
     return f"{_point(it, point)}, the smallest C within one standard error of the best"
 
 
+def every_c_text(of: tuple[float, float, int]) -> str:
+    """Of what the point is the best, if it is of every C (`Overview.every_c`)."""
+    low, high, n_kernels = of
+    gammas = "" if n_kernels == 1 else f" with {n_kernels} values of gamma"
+    return f"every C from {low:.4g} to {high:.4g}{gammas}"
+
+
 def corrected_text(it: Overview) -> str:
     """What the choice of the point has gained, in words."""
     best = "least error" if it.numbers is None else "least loss"
     best = best if it.score is None else "best score"
+    if it.every_c is not None:
+        return (
+            f"the {best} is the best of {every_c_text(it.every_c)}, and so too good by what the "
+            "choice gained; nested_cross_validate on a grid tells how much"
+        )
     why = f"the {best} is the best of {it.error.size}, and so too good by what the choice gained"
     if it.corrected is None:
         return f"{why}; corrected(), corrected_score_ or nested_cross_validate tell how much"
@@ -302,6 +316,11 @@ def no_better_than_chance(it: Overview) -> bool:
 def _no_better_than_mean(it: Overview) -> str:
     """Left-out predictions that are worse than none, of a loss that is about the middle."""
     assert it.numbers is not None
+    least, most = it.numbers.truth.min(), it.numbers.truth.max()
+    if least == most and len(it.numbers.truth) > 1:
+        return (
+            f"y is {least:.6g} in every tested row: there is nothing to learn, and R2 says nothing."
+        )
     if not it.numbers.r2 <= 0.0 or it.loss == "pinball":
         return ""
     return (

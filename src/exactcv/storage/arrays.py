@@ -80,9 +80,9 @@ def _parts(kind: str, tree: Any) -> Iterator[bytes | memoryview]:
     # NaN has no place in JSON: numbers that may be NaN are kept in arrays.
     header = json.dumps({_KIND: kind, "arrays": places, "tree": body}, allow_nan=False).encode()
     checksum = hashlib.sha256()
-    first = MAGIC + len(header).to_bytes(8, "little") + header
-    views = (memoryview(array.reshape(-1).view(np.uint8)) for array in arrays)
-    for part in (first, *views):
+    parts: list[bytes | memoryview] = [MAGIC + len(header).to_bytes(8, "little") + header]
+    parts += (array.reshape(-1).view(np.uint8).data for array in arrays)
+    for part in parts:
         checksum.update(part)
         yield part
     yield checksum.digest()

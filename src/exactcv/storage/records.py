@@ -122,6 +122,8 @@ def overview_tree(it: Overview) -> dict[str, Any]:
     numbers, parameter = tree.pop("numbers"), tree.pop("parameter")
     if not it.level_edge:
         del tree["level_edge"]
+    if it.every_c is None:
+        del tree["every_c"]
     if numbers is not None:
         tree["numbers"] = fields_tree(numbers)
     if parameter is not None:
@@ -144,4 +146,7 @@ def overview_in(tree: dict[str, Any]) -> Overview:
         tree[name] = None if point is None else (int(point[0]), int(point[1]))
     corrected = tree.get("corrected")  # files of earlier versions have none
     tree["corrected"] = None if corrected is None else tuple(float(x) for x in corrected)
+    if "every_c" in tree:
+        low, high, n_kernels = tree["every_c"]
+        tree["every_c"] = float(low), float(high), int(n_kernels)
     return Overview(**tree)

@@ -6,8 +6,8 @@ were not left out give those that were away.  Three kinds are told from ordinary
 - *identifier*: a text about as often different as there are rows;
 - *row number*: whole numbers that go up by one from row to row;
 - *group*: values that repeat, none of them in rows of two classes, where chance alone would not
-  have kept the classes apart.  Whole numbers count too if the classes change to and fro along them
-  far more often than a quantity explains.
+  have kept the classes apart; of many texts one in ten may be in rows of two.  Whole numbers count
+  too if the classes change to and fro along them far more often than a quantity explains.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ __all__ = ["refuse_suspects"]
 
 FEWEST_ROWS = 10  # below this nothing can be told
 CHANCE = 1e-6  # how likely pure groups may be at random
+MANY = 10  # texts, of which one in so many may be in rows of two classes
 
 
 def refuse_suspects(table: Table, names: Sequence[str], y: NDArray[Any]) -> None:
@@ -62,7 +63,7 @@ def _reason(table: Table, name: str, classes: NDArray[np.intp]) -> str | None:
         return f"names the rows ({len(levels)} different texts in {len(cells)} rows)"
     there = np.array([cell is not None for cell in cells])
     values = np.array([cell for cell in cells if cell is not None])
-    return _group(values, classes[there])
+    return _group(values, classes[there], len(levels) // MANY)
 
 
 def _of_numbers(values: NDArray[Any], classes: NDArray[np.intp]) -> str | None:
@@ -76,19 +77,28 @@ def _of_numbers(values: NDArray[Any], classes: NDArray[np.intp]) -> str | None:
     changes = int((np.diff(classes[first]) != 0).sum())
     if changes < 5 or 5 * changes < len(levels):
         return None
-    return _group(values, classes)
+    return _group(values, classes, 0)
 
 
-def _group(values: NDArray[Any], classes: NDArray[np.intp]) -> str | None:
-    """Pure levels that repeat; how likely that is at random follows from the shares of classes."""
+def _group(values: NDArray[Any], classes: NDArray[np.intp], allowed: int) -> str | None:
+    """Pure levels that repeat, but for some; how likely that is follows from the shares of classes.
+
+    That all but m levels are pure is at most as likely as that the smallest are, times the number
+    of ways to choose the others.
+    """
     _, level, size = np.unique(values, return_inverse=True, return_counts=True)
-    pairs = np.unique(np.stack([level, classes]), axis=1).shape[1]
-    if pairs > len(size):  # some level has rows of two classes
+    pairs = np.unique(np.stack([level, classes]), axis=1)
+    mixed = int((np.bincount(pairs[0]) > 1).sum())
+    if mixed > allowed:
         return None
     share = np.bincount(classes) / len(classes)
-    chance = sum(math.log((share**k).sum()) for k in size.tolist())
-    if chance > math.log(CHANCE):
+    pure = np.sort(size)[: len(size) - mixed].tolist()
+    chance = sum(math.log((share**k).sum()) for k in pure)
+    if chance + math.log(math.comb(len(size), mixed)) > math.log(CHANCE):
         return None
     if len(size) <= len(share):
         return "repeats the target (each of its values goes with one class)"
-    return f"looks like a group ({len(size)} values that repeat, none in rows of two classes)"
+    return (
+        f"looks like a group ({len(size)} values that repeat, {mixed or 'none'} in rows of two "
+        "classes)"
+    )

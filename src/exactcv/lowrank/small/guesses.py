@@ -22,6 +22,8 @@ __all__ = ["WIDTH", "Column", "Guesses", "Sample", "like"]
 
 # Rows are collected this many root mean square errors around the margin.
 WIDTH = 3.0
+# Rows by which those near margins are counted where all are in memory.
+COUNTED = 8192
 # How far the solutions of a fold, or of the next C, are off.
 NEARBY = 0.1
 
@@ -47,6 +49,13 @@ class Sample:
         """How far the rows are from the margin, (n, P), of P guesses."""
         return self.loss.distance(self.Z @ theta[:, :-1].T + theta[:, -1])
 
+    def counted(self) -> Sample:
+        """Some of the rows, if they are all there are: enough to count by."""
+        if not self.whole or self.n <= COUNTED:
+            return self
+        some = np.arange(0, self.n, -(-self.n // COUNTED))
+        return Sample(self.rows[some], self.Z[some], self.loss.at(some), self.weight[some])
+
     def apart(self, one: FloatArray, other: FloatArray) -> float:
         """Root mean square difference of the decision values of two guesses."""
         step = self.Z @ (one - other)[:-1] + (one[-1] - other[-1])
@@ -59,6 +68,7 @@ class Column:
 
     ``error`` is how far the guess may be off, as a decision value; None if nothing is known.
     ``free`` is about how many rows lie on the margin: a sample must have many more to be of use.
+    ``known`` has their numbers and coefficients, if the guess is a solution but for the proof.
     """
 
     C: float
@@ -66,6 +76,7 @@ class Column:
     theta: FloatArray
     error: float | None = None
     free: int = 0
+    known: tuple[IntArray, FloatArray] | None = None
 
 
 class Guesses:

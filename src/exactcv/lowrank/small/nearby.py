@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from ...types import FloatArray
 from .press import Leaving, breadth
-from .reduced import Reduced
+from .reduced import Reduced, Reply
 from .solve import Prepared
 
 __all__ = ["Nearby"]
 
-# Smoothing at first, of how near the m nearest rows are: the full-data solution is not far.
-NEARBY = 0.025
+# Smoothing at first, of how near the m nearest rows are: the full-data solution is not far, and a
+# guess for the solution without the row is nearer.
+NEARBY, NEARER = 0.025, 0.006
 
 
 class Nearby:
@@ -30,10 +31,10 @@ class Nearby:
     ):
         self.problem, self.theta, self.cancel = problem, theta, cancel
         self.prepared = Prepared(problem)
-        self.tau = NEARBY * breadth(problem.loss.distance(u), problem.Z.shape[1])
+        self.breadth = breadth(problem.loss.distance(u), problem.Z.shape[1])
 
-    def without(self, leaving: Leaving, k: int) -> FloatArray:
-        """theta without the k-th of these rows."""
+    def without(self, leaving: Leaving, k: int, guess: FloatArray | None = None) -> Reply:
+        """The solution without the k-th of these rows."""
         problem = self.problem
         box, place = float(leaving.box[k]), int(leaving.place[k])
         if place >= 0:
@@ -43,4 +44,5 @@ class Nearby:
         else:
             coef = float(leaving.coef[k])
             problem = replace(problem, a=problem.a - coef * leaving.Z[k], beta=problem.beta - coef)
-        return self.prepared.solve(problem, self.theta, self.cancel, self.tau).theta
+        theta, share = (self.theta, NEARBY) if guess is None else (guess, NEARER)
+        return self.prepared.solve(problem, theta, self.cancel, share * self.breadth)
