@@ -12,8 +12,8 @@ then a problem over the same rows and the same kernel matrix, and one factorisat
 
 The paper leaves the intercept out; here it is part of the shared inverse.  What does not converge
 is counted as fallback: folds of the hinge go to an active set that starts from the full solution's
-sets (``algorithms/finite_smoothing/grid_point.py``), the rest to the solver of ``refit``, from where
-it stands.
+sets (``algorithms/finite_smoothing/grid_point.py``), the rest to the solver of ``refit``, from
+where it stands.
 """
 
 from __future__ import annotations
