@@ -6,9 +6,10 @@ PRINTED_NOTE = (
     "In brackets behind a mean its standard error and the number of runs, in square brackets what "
     "the paper prints (its times are seconds on other machines: only their ratios compare). "
     "*Apart*: the most that decision values differ from those of `exact`. Runs were taken on three "
-    "machines under load averages of 8 to 30, which CPU seconds feel by a factor of up to two; "
-    "those of consolidated Table 1 with n = 1600, n = 800 (but for the first with p = 20) and most "
-    "with n = 400 on a core of their own."
+    "machines under load averages of 3 to 30, which CPU seconds feel by a factor of up to two; "
+    "those of consolidated Table 1 with n = 1600, n = 800 (but for the first with p = 20 and the "
+    "fourth) and most with n = 400 on a core of their own. Of 400 rows of chess the first run's "
+    "two columns are of different machines."
 )
 
 _MAGIC = {  # n, p: magicsvm

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 import pytest
+
+from exactcv import cross_validate, methods
+from exactcv.algorithms.options import read_options
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
@@ -61,3 +65,20 @@ def test_runs_are_taken_up_column_by_column(monkeypatch: pytest.MonkeyPatch) -> 
     assert (first["s, quick"], first["s, slow"], first["apart"]) == (1.0, 3.0, 2.0)
     repeated.measure({"more": todo["cell"]}, [], None, 0.0)
     assert "more" not in kept
+
+
+def test_options_and_files_that_the_page_on_the_papers_names_exist() -> None:
+    text = (BENCHMARKS / "results" / "papers.md").read_text("utf-8")
+    code = re.findall(r"`([^`]+)`", text)
+    options = {(method, o.name): o for method, s in methods().items() for o in s.options}
+    ours = {name for _, name in options}
+    named = {name for piece in code for name in re.findall(r"\b(\w+)=", piece)}
+    assert {"bounds", "match", "delta_f", "max_steps"} <= named
+    assert named <= ours | {*signature(cross_validate).parameters}
+    for name, value in re.findall(r'\b(\w+)="(\w+)"', " ".join(code)):
+        for (method, own), option in options.items():
+            if own == name:  # refuses a value that is no choice
+                assert read_options(method, [option], {name: value}) == {name: value}
+    files = {piece for piece in code if re.fullmatch(r"(\w+/)*\w+\.py", piece)}
+    assert len(files) > 2
+    assert [file for file in files if not list(ROOT.glob(f"src/**/{file}"))] == []

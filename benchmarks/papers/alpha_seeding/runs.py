@@ -159,7 +159,7 @@ def collect(
     settings: Settings,
     schemes: Sequence[str],
     ks: Sequence[int | str],
-    first: Callable[[Loaded, str, int | str], int | None],
+    first: Callable[[Loaded, str, int | str], int | None] = lambda *_: None,
 ) -> Records:
     """All records, with what is measured now; ``first`` says how many folds, if not all."""
     records = Records(settings.size)

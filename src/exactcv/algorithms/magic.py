@@ -11,7 +11,9 @@ then a problem over the same rows and the same kernel matrix, and one factorisat
   (``algorithms/finite_smoothing/differentiable_columns.py``).
 
 The paper leaves the intercept out; here it is part of the shared inverse.  What does not converge
-goes to the solver of ``refit``, from where it stands, and is counted as fallback.
+is counted as fallback: folds of the hinge go to an active set that starts from the full solution's
+sets (``algorithms/finite_smoothing/grid_point.py``), the rest to the solver of ``refit``, from
+where it stands.
 """
 
 from __future__ import annotations

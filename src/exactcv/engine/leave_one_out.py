@@ -69,7 +69,8 @@ class LeaveOneOut:
         What rows at a knot need is worked out again only where they differ from the last point's;
         ``inverse`` is one that has seen other points.
         """
-        inverse, events = inverse or Inverse(self.problem), 0
+        # Where no row is at a knot, there are two groups of folds, each with a row of its own.
+        inverses, events = (inverse or Inverse(self.problem), Inverse(self.problem)), 0
         self.ledger.how[ls] = 0
         for place in places(ls, points):
             l, full = place.l, self._solution(place.l, place.point)
@@ -80,7 +81,7 @@ class LeaveOneOut:
             self._without_coefficient(place, full, leaves.part(nothing))
             self._with_room(place, full, leaves.part(fits & ~nothing))
             if not fits.all():
-                events += self._with_coefficient(place, full, leaves.part(~fits), inverse)
+                events += self._with_coefficient(place, full, leaves.part(~fits), inverses)
             self.ledger.alike(l, *self._twins)
         return events
 
@@ -108,7 +109,7 @@ class LeaveOneOut:
         return low, high
 
     def _with_coefficient(
-        self, place: Place, full: FullSolution, leaves: Leaves, inverse: Inverse
+        self, place: Place, full: FullSolution, leaves: Leaves, inverses: tuple[Inverse, Inverse]
     ) -> int:
         l = place.l
         slack = self._slack(l, full)
@@ -118,7 +119,8 @@ class LeaveOneOut:
             left = ~self._prove(l, bounds, leaves)
             left[left] = ~self._prove_by_shares(l, full, leaves.part(left))
         events = 0
-        for mine, start in groups(full, left & bounds.up, left & ~bounds.up):
+        some = groups(full, left & bounds.up, left & ~bounds.up)
+        for (mine, start), inverse in zip(some, inverses, strict=False):
             base = inverse.of(start)
             group = leaves.part(mine).of(base)
             moving = in_play(full, bounds, mine)
