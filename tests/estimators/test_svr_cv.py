@@ -298,5 +298,4 @@ def test_two_rows_are_enough() -> None:
     """One row has no R2: there is no standard error of it, which is no reason to warn."""
     model = exactcv.SVRCV(Cs=[1.0, 10.0]).fit(np.array([[0.0], [1.0]]), np.array([1.0, 2.0]))
     assert np.isfinite(model.predict([[0.5]])).all()
-    with pytest.raises(exactcv.ExactCVError, match=r"'r2' is not defined .* too few rows"):
-        _ = model.corrected_score_
+    assert np.isfinite(model.corrected_score_.score)  # by the variance of all tests
