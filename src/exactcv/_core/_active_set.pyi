@@ -32,6 +32,18 @@ class ActiveSet:
         tol: float = 1e-11,
         max_iter: int = 100000,
     ) -> tuple[float, int, int]: ...
+    def onto_knots(
+        self, C: float, state: NDArray[np.int8], c: FloatArray, h: FloatArray, b: float
+    ) -> tuple[float, int]: ...
+    def misplaced(
+        self,
+        C: float,
+        state: NDArray[np.int8],
+        c: FloatArray,
+        h: FloatArray,
+        b: float,
+        tol: float = 1e-11,
+    ) -> tuple[int, float]: ...
     def make_feasible(
         self, C: float, state: NDArray[np.int8], c: FloatArray, h: FloatArray, b: float
     ) -> None: ...

@@ -45,6 +45,10 @@ cdef double MOSTLY = 0.7
 cdef double WILD = 1e3
 # Rows let into M at a time by the monotone method.
 cdef int MOST_ADDED = 32
+# Rows that miss their knot by so little (relative to b) are on it; see ``onto_knots``, which tries
+# again so often when rows leave their box.
+cdef double ON_KNOT = 1e-11
+cdef int MOST_TRIES = 8
 # A block step that would let in more rows than this (and twice M) lets in the worst only.
 cdef int MOST_ENTERING = 100
 
@@ -161,6 +165,107 @@ cdef class ActiveSet:
             status = self._monotone(C, state, c, h, &b, tol, residual, max_iter, &done)
         return b, status, done
 
+    def onto_knots(self, double C, signed char[::1] state, double[::1] c, const double[::1] h,
+                   double b):
+        """Put rows on their levels and knots, for c alone; state and c are updated in place.
+
+        h is K times the c that comes in, and stays.  Rows that would leave their box go to the end of
+        it instead.  From a solution to one without some of its free rows the factor is gone through
+        once: see ``Factor.move``.
+
+        Returns
+        -------
+        b : float
+        status : int
+            CONVERGED, or STALLED if nothing came of it; then state and c are of no use.
+        """
+        cdef int tries
+        cdef Py_ssize_t i, size
+        cdef Py_ssize_t leaving = 0
+        cdef double by
+        for tries in range(MOST_TRIES):
+            size = self._collect(state)
+            if size == 0 or self._prepare(size, True) != 0:
+                break
+            with nogil:
+                by = self._find_move(C, size, state, c, h, b)
+                leaving = self._send_out(C, size, state, c)
+            if leaving < 0:
+                break
+            if leaving == 0:
+                for i in range(self.n):
+                    c[i] += self.step[i]
+                return b + by, int(CONVERGED)
+        return b, int(STALLED)
+
+    cdef double _find_move(self, double C, Py_ssize_t size, signed char[::1] state,
+                           double[::1] c, const double[::1] h, double b) noexcept nogil:
+        """``step``, by which c is to change for these states; returns by how much b is."""
+        cdef Py_ssize_t i, row
+        cdef double off, beta, level
+        cdef double total = 0.0
+        cdef double[::1] now = self.spare[1]
+        memcpy(&now[0], &h[0], self.n * sizeof(double))
+        for i in range(self.n):
+            total += c[i]
+            self.step[i] = 0.0
+            if state[i] >= 0 and state[i] % 2 == 1:
+                continue
+            level = C * self.levels[i, state[i] // 2] if state[i] >= 0 else 0.0
+            if fabs(level - c[i]) > 1e-14 * fabs(level):
+                self.step[i] = level - c[i]
+            else:  # rounding, not worth a row of K
+                c[i] = level
+            if self.step[i] != 0.0 and self.factor.place[i] < 0:
+                # What a row does that was not free when the factor was made, all rows have to see.
+                total += self.step[i]
+                self._note(i, self.step[i], now)
+        self._flush(now)
+        for i in range(size):
+            row = self.at_knot[i]
+            off = self.knots[row, state[row] // 2] - now[row] - b
+            self.rhs[0, i] = off if fabs(off) > ON_KNOT * max(1.0, fabs(b)) else 0.0
+        beta = self.factor.move(self.at_knot, size, &self.rhs[0, 0], &self.step[0], total)
+        for i in range(size):
+            self.step[self.at_knot[i]] = self.rhs[0, i]
+        return beta - self.factor.top * total if self.intercept else 0.0
+
+    cdef Py_ssize_t _send_out(self, double C, Py_ssize_t size, signed char[::1] state,
+                              double[::1] c) noexcept nogil:
+        """Rows at a knot that leave their box by ``step`` go to its end; returns how many they are,
+        or -1 if one goes so far that K_MM must be nearly singular."""
+        cdef Py_ssize_t i, row
+        cdef Py_ssize_t count = 0
+        cdef double low, high, slack, new
+        self._measure(c)
+        for i in range(size):
+            row = self.at_knot[i]
+            self._box(C, row, state, &low, &high)
+            slack, new = 1e-12 * min(high - low, self.largest), c[row] + self.step[row]
+            if not low - WILD * (high - low) <= new <= high + WILD * (high - low):
+                return -1
+            if new > high + slack:
+                state[row] -= 1
+                count += 1
+            elif new < low - slack:
+                state[row] += 1
+                count += 1
+        return count
+
+    def misplaced(self, double C, signed char[::1] state, double[::1] c, double[::1] h, double b,
+                  double tol=1e-11):
+        """Send rows that violate their state to the next place, in ``state`` alone.
+
+        Returns how many they are, and by how much the rows at a knot that were found by `onto_knots`
+        miss it.
+        """
+        cdef Py_ssize_t i, count
+        cdef double residual = self._residual(self._collect(state), state, h, b)
+        count = self._find_violators(C, state, c, h, b, False, tol)
+        for i in range(count):
+            state[self.violators[i]] = self.wanted[self.violators[i]]
+        return count, residual
+
     cdef void _copy(self, signed char[::1] state, double[::1] c, double[::1] h,
                     signed char[::1] state_to, double[::1] c_to, double[::1] h_to) noexcept nogil:
         memcpy(&state_to[0], &state[0], self.n)
@@ -262,11 +367,15 @@ cdef class ActiveSet:
         """c[row] += dc; h follows at the next flush."""
         if dc != 0.0:
             c[row] += dc
-            self.pending_rows[self.n_pending] = row
-            self.pending_steps[self.n_pending] = dc
-            self.n_pending += 1
-            if self.n_pending == self.pending_rows.shape[0]:
-                self._flush(h)
+            self._note(row, dc, h)
+
+    cdef void _note(self, Py_ssize_t row, double dc, double[::1] h) noexcept nogil:
+        """h += dc K[row] at the next flush."""
+        self.pending_rows[self.n_pending] = row
+        self.pending_steps[self.n_pending] = dc
+        self.n_pending += 1
+        if self.n_pending == self.pending_rows.shape[0]:
+            self._flush(h)
 
     cdef void _flush(self, double[::1] h) noexcept nogil:
         """Bring h = K c up to date."""

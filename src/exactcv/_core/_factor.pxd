@@ -9,13 +9,18 @@ cdef class Factor:
     cdef Py_ssize_t[::1] base, place, column_of, column_rows, changed, listed
     cdef long long[::1] seen
     cdef long long stamp
-    cdef double[::1] triangle, columns, inner, schur, work, z, y
+    cdef double[::1] triangle, columns, inner, schur, work, z, y, ones, ones_inner
+    cdef Py_ssize_t n_ones
+    cdef double ones_size
     cdef int[::1] pivots
 
     cdef int prepare(self, const Py_ssize_t[::1] rows, Py_ssize_t size, bint few)
     cdef void forget(self) noexcept nogil
     cdef void solve(self, const Py_ssize_t[::1] rows, Py_ssize_t size, double* x,
                     double* other) noexcept nogil
+    cdef double move(self, const Py_ssize_t[::1] rows, Py_ssize_t size, double* x,
+                     const double* left, double total) noexcept nogil
+    cdef void _know_ones(self) noexcept nogil
     cdef Py_ssize_t _find_changes(self, const Py_ssize_t[::1] rows, Py_ssize_t size,
                                   bint list_them) noexcept nogil
     cdef int _afresh(self, const Py_ssize_t[::1] rows, Py_ssize_t size)

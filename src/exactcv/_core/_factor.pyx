@@ -84,6 +84,8 @@ cdef class Factor:
         self.triangle = np.empty(16 * 16)
         self.columns = self.inner = self.schur = self.work = np.empty(1)
         self.z, self.y = np.empty(2 * n), np.empty(2 * n)  # of two right sides
+        self.ones, self.ones_inner = np.empty(n), np.empty(n)
+        self.n_ones = -1
         self.pivots = np.empty(1, dtype=np.intc)
 
     def solve_with(self, rows, rhs):
@@ -137,6 +139,7 @@ cdef class Factor:
         for i in range(self.n_columns):
             self.column_of[self.column_rows[i]] = -1
         self.n_base = self.n_columns = self.n_changed = self.room = 0
+        self.n_ones = -1
         self.updated = self.firm = False
 
     cdef void forget(self) noexcept nogil:
@@ -444,3 +447,98 @@ cdef class Factor:
                     k = self.changed[i]
                     if self.place[k] < 0:
                         right[r][-1 - self.seen[k]] = y[r * n_changed + i]
+
+    cdef double move(self, const Py_ssize_t[::1] rows, Py_ssize_t size, double* x,
+                     const double* left, double total) noexcept nogil:
+        """From r to x for the M that was prepared, when rows of the base leave it on the way:
+
+            G_MM x + G_MR left_R + beta = r,        sum x + sum left_R = -total
+
+        with R the rows of the base that are not in M (without the constant beta is 0, and nothing
+        is said of sums).  Returns beta.
+
+        Where r is 0 but for a few rows, or in all of them, the factor is gone through once instead
+        of four times: left_R are the values that the multipliers of R keep, what a constant gives is
+        known since the base is, and the sums come of it.
+        """
+        cdef Py_ssize_t i, k, row, from_
+        cdef Py_ssize_t first = self.n_base
+        cdef int n_changed = <int>self.n_changed
+        cdef int count = 2 if self.constant else 1
+        cdef int one = 1
+        cdef int length, info
+        cdef double minus
+        cdef double beta = 0.0
+        cdef double of_x = total
+        cdef double of_one = 0.0
+        cdef char upper = b'U'
+        cdef double* z = &self.z[0]
+        cdef double* y = &self.y[0]
+        cdef double* other = &self.y[n_changed]
+        for k in range(self.n_base):
+            z[k] = 0.0
+        for i in range(size):
+            k = self.place[rows[i]]
+            if k < 0:
+                self.seen[rows[i]] = -1 - i
+            elif x[i] != 0.0:
+                z[k], first = x[i], min(first, k)
+        if first < self.n_base:
+            self._panels(b'T', first, z, 1)
+        if self.constant:
+            self._know_ones()
+        length = <int>(self.n_base - first)
+        for i in range(n_changed):
+            row, k = self.changed[i], self.column_of[self.changed[i]]
+            y[i] = left[row] if self.place[row] >= 0 else x[-1 - self.seen[row]]
+            if length > 0:
+                y[i] -= ddot(&length, &self.columns[k * self.n_base + first], &one, z + first, &one)
+            if self.constant:
+                other[i] = (1.0 if self.place[row] < 0 else 0.0) - self.ones_inner[k]
+        if n_changed > 0:
+            dsytrs(&upper, &n_changed, &count, &self.schur[0], &n_changed, &self.pivots[0], y,
+                   &n_changed, &info)
+        if self.constant:
+            if length > 0:
+                of_x += ddot(&length, &self.ones[first], &one, z + first, &one)
+            of_one = self.ones_size
+            for i in range(n_changed):
+                row, k = self.changed[i], self.column_of[self.changed[i]]
+                minus = (1.0 if self.place[row] < 0 else 0.0) - self.ones_inner[k]
+                of_x += minus * y[i]
+                of_one += minus * other[i]
+            beta = of_x / of_one
+            for k in range(self.n_base):
+                z[k] -= beta * self.ones[k]
+            for i in range(n_changed):
+                y[i] -= beta * other[i]
+        for i in range(n_changed):
+            row, k = self.changed[i], self.column_of[self.changed[i]]
+            from_ = max(self.place[row], 0)  # a row that left has nothing above its place
+            length, minus = <int>(self.n_base - from_), -y[i]
+            daxpy(&length, &minus, &self.columns[k * self.n_base + from_], &one, z + from_, &one)
+        self._panels(b'N', 0, z, 1)
+        for i in range(size):
+            k = self.place[rows[i]]
+            if k >= 0:
+                x[i] = z[k]
+        for i in range(n_changed):
+            if self.place[self.changed[i]] < 0:
+                x[-1 - self.seen[self.changed[i]]] = y[i]
+        return beta
+
+    cdef void _know_ones(self) noexcept nogil:
+        """``ones`` = U'^{-1} 1, its square, and its products with the columns of W."""
+        cdef Py_ssize_t k
+        cdef int one = 1
+        cdef int n_base = <int>self.n_base
+        if self.n_ones < 0:
+            for k in range(self.n_base):
+                self.ones[k] = 1.0
+            self._panels(b'T', 0, &self.ones[0], 1)
+            self.ones_size = ddot(&n_base, &self.ones[0], &one, &self.ones[0], &one)
+            self.n_ones = 0
+        while self.n_ones < self.n_columns:
+            self.ones_inner[self.n_ones] = ddot(&n_base, &self.columns[self.n_ones * self.n_base],
+                                                &one, &self.ones[0], &one)
+            self.n_ones += 1

@@ -14,6 +14,7 @@ rounding does not add up, and whenever another attempt is needed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,19 @@ __all__ = ["Mover", "Standing"]
 # coefficients differs.
 MOST_MOVES = 16
 FEW = 1 / 2
+# A move is given up as one of few steps after so many of them, where so many rows violate their
+# states, or where rows at a knot miss it by more than LOST.  They are on it at ON_KNOT.
+MOST_STEPS = 8
+MOST_ASTRAY = 100
+LOST = 1e-7
+ON_KNOT = 1e-11
+
+
+class Values(NamedTuple):
+    """h = K c of a solution, and how often it was found from another since it was made afresh."""
+
+    h: FloatArray
+    moves: int
 
 
 @dataclass(frozen=True)
@@ -125,10 +139,33 @@ class Mover:
         weight[rows] = to
         before, after = self.merged.together(at.weight), self.merged.together(weight)
         self._tracker.resume(after, cancel)
-        point = replace(at.point, state=self._guess(at, before, after), fallback=False)
-        if not self._stays(at, before, after):
+        point = replace(at.point, state=self._guess(at, before, after), fallback=False, b=at.intercept)
+        if self._stays(at, before, after):
+            return self._judged(point, weight, self._values(point.coef, at))
+        found = self._in_few_steps(point, at)
+        if found is None:
             point = self._tracker.nearby(point)
-        return self._judged(point, weight, at)
+            found = point, self._values(point.coef, at)
+        return self._judged(found[0], weight, found[1])
+
+    def _in_few_steps(self, point: Point, at: Standing) -> tuple[Point, Values] | None:
+        """The solution by a few linear solves, and its K c; None if it takes more than that.
+
+        Each step is one pass over the factor, and one over K for what the judge will need anyway:
+        where many rows are free, both wait for memory.
+        """
+        for _ in range(MOST_STEPS):
+            new = self._tracker.onto_knots(point)
+            if new is None:
+                return None
+            known = self._values(new.coef, at)
+            point = replace(new, h=known.h)
+            astray, residual = self._tracker.misplaced(point)
+            if not astray and residual <= ON_KNOT:
+                return point, known
+            if astray > MOST_ASTRAY or residual > LOST:
+                return None
+        return None
 
     def _guess(self, at: Standing, before: FloatArray, after: FloatArray) -> StateArray:
         """Where rows are: sites that come are at a knot, or where they need no coefficient."""
@@ -150,11 +187,14 @@ class Mover:
         return bool((at.point.coef[changed] == 0.0).all()) and bool((after[changed] == 0.0).all())
 
     def _judged(
-        self, point: Point, weight: FloatArray | None = None, near: Standing | None = None
+        self, point: Point, weight: FloatArray | None = None, known: Values | None = None
     ) -> Standing:
-        """Have a solution judged; what misses the mark is solved again."""
+        """Have a solution judged; what misses the mark is solved again.
+
+        ``known`` is its K c, if not to be computed from nothing.
+        """
         weight = self.problem.weight if weight is None else weight
-        best = self._figures(point, weight, near)
+        best = self._figures(point, weight, known)
         for solve_again in (self._tracker.polish, self._tracker.slow_but_sure):
             if best[1] or point.fallback:
                 break
@@ -165,12 +205,12 @@ class Mover:
         return best[0]
 
     def _figures(
-        self, point: Point, weight: FloatArray, near: Standing | None = None
+        self, point: Point, weight: FloatArray, known: Values | None = None
     ) -> tuple[Standing, bool]:
         """What the judge says, and whether another attempt would be no use."""
         problem, C = self.problem.weighted(weight), np.array([self.C])
         coef = self.merged.apart(point.coef, weight)
-        h, moves = self._values(point.coef, near)
+        h, moves = self._values(point.coef, None) if known is None else known
         judge = judge_for(problem)
         b = judge.intercepts(h[None], coef[None], C)
         kkt, gap_abs, primal, floor = judge.figures(h[None], coef[None], b, C)[0]
@@ -180,13 +220,13 @@ class Mover:
         standing = Standing(weight, coef, float(b[0]), float(kkt), gap, there, moves)
         return standing, bool(max(kkt, gap) <= limit)
 
-    def _values(self, coef: FloatArray, near: Standing | None) -> tuple[FloatArray, int]:
-        """K c, and how often it was found from another."""
+    def _values(self, coef: FloatArray, near: Standing | None) -> Values:
+        """K c, from that of another solution where that is quicker."""
         if near is not None and near.moves + 1 < MOST_MOVES:
             by = coef - near.point.coef
             rows = np.flatnonzero(by)
             if len(rows) <= FEW * len(coef):
                 h = near.point.h.copy()
                 add_rows(self.problem.K, rows, by[rows], h)
-                return h, near.moves + 1
-        return self.problem.times(coef[None])[0], 0
+                return Values(h, near.moves + 1)
+        return Values(self.problem.times(coef[None])[0], 0)

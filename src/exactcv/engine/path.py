@@ -192,6 +192,28 @@ class Tracker:
         new, status = self._solve(point, point.C, crowd=CROWD)
         return new if status == Status.CONVERGED else self.move(point, point.C)
 
+    def onto_knots(self, point: Point) -> Point | None:
+        """Put rows on their levels and knots, for the coefficients alone; None if that fails.
+
+        h stays what it was: K times the coefficients that came in.
+        """
+        if self._cancel[0]:
+            raise Cancelled
+        state, coef = point.state.copy(), point.coef.copy()
+        b, status = self._solver.onto_knots(point.C, state, coef, point.h, point.b)
+        self.solves += 1
+        if status != Status.CONVERGED:
+            return None
+        return Point(point.C, state, coef, point.h, b)
+
+    def misplaced(self, point: Point) -> tuple[int, float]:
+        """How many rows of what `onto_knots` gave violate their states, now that h is known.
+
+        They are sent to the next place, in ``point.state``.  The other figure is by how much rows at
+        a knot miss it.
+        """
+        return self._solver.misplaced(point.C, point.state, point.coef, point.h, point.b)
+
     def adopt(self, point: Point, C: float) -> Point:
         """The solution of a larger training set, to start from.
 
