@@ -62,6 +62,10 @@ class TrainedOn:
         n = X.shape[0]
         return cls(X if matrix or len(used) == n else X[used], used, codes, weight, n, matrix)
 
+    def vectors(self, support: IntArray) -> Any:
+        """The rows with these numbers."""
+        return self.X[np.searchsorted(self.rows, support)]
+
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled or copied has nothing of the rows that are gone, and no kernel matrix."""
         there = np.flatnonzero(self.weight > 0)
@@ -173,6 +177,10 @@ def _held(model: SVCCV, known: TrainedOn, workers: Workers) -> MovingPairs:
     if known.held is not None:
         return known.held
     check_memory(len(known.rows), model.memory_limit)
+    if not known.matrix:
+        # From here on the rows are our own: models to come take their support vectors from them.
+        known = replace(known, X=known.X.copy())
+        _check_unchanged(model, known)
     plan = Plan(fit_intercept=model.fit_intercept, tol=model.tol)
     kernel = Kernel(model.kernel, model.gamma_ or 1.0, model.degree, model.coef0)
     X = known.X[known.rows][:, known.rows] if known.matrix else known.X
@@ -189,6 +197,16 @@ def _held(model: SVCCV, known: TrainedOn, workers: Workers) -> MovingPairs:
     return held
 
 
+def _check_unchanged(model: SVCCV, known: TrainedOn) -> None:
+    """Until now they were the caller's, who may have overwritten them."""
+    there, fitted = known.vectors(model.support_), model.support_vectors_
+    if not np.array_equal(dense(there), dense(fitted)):
+        raise InputError(
+            "the rows that this model was fitted to have been overwritten since: fit it again, or "
+            "fit a copy of them"
+        )
+
+
 def _without(model: Model, known: TrainedOn, gone: IntArray) -> Model:
     """A copy of the model with another solution; settings and how they were chosen stay."""
     assert known.held is not None
@@ -201,7 +219,7 @@ def _without(model: Model, known: TrainedOn, gone: IntArray) -> Model:
     new.n_support_, new.dual_coef_ = found.n_support, found.dual_coef
     new.intercept_, new.certificate_ = found.intercept, known.held.certificate
     if not known.matrix:
-        new.support_vectors_ = known.X[found.support]
+        new.__dict__.pop("support_vectors_", None)  # found when asked for: they may be large
     if "decision" in model.cv_results_:
         decision = model.cv_results_["decision"].copy()
         decision[:, gone] = np.nan

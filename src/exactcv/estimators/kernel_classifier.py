@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,6 @@ class KernelClassifier(Presented, TypedClassifier, ClassifierMixin, BaseEstimato
     decision_function_shape: Any
     gamma_: float | None
     support_: NDArray[np.int32]
-    support_vectors_: Any  # sparse if the rows were
     n_support_: NDArray[np.int32]
     dual_coef_: FloatArray
     intercept_: FloatArray
@@ -69,6 +69,14 @@ class KernelClassifier(Presented, TypedClassifier, ClassifierMixin, BaseEstimato
             columns = X[:, self.support_]
             return np.asarray(columns.toarray() if sparse.issparse(columns) else columns)
         return kernel_with(self, self.gamma_, X, self.support_vectors_)
+
+    @cached_property
+    def support_vectors_(self) -> Any:
+        """The rows with a coefficient; sparse if the rows were."""
+        known = getattr(self, "_trained_on", None)  # a model that forgets leaves them there
+        if known is None or not hasattr(self, "support_"):
+            raise AttributeError("there are no support vectors")
+        return known.vectors(self.support_)
 
     @property
     def coef_(self) -> FloatArray:
