@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from .._core._active_set import add_rows
-from ..judge.certificate import attainable, judge_for, relative_gap
+from ..judge.certificate import PiecewiseLinearJudge, attainable, relative_gap
 from ..problem.problem import Problem
 from ..types import FloatArray, IntArray
 from .merged import Merged
@@ -103,6 +103,9 @@ class Mover:
     def __init__(self, problem: Problem, C: float, tol: float = 1e-8):
         self.problem, self.C, self.tol = problem, float(C), tol
         self.merged = Merged.of(problem)
+        self._judge = PiecewiseLinearJudge.of(
+            problem.loss, problem.weight, problem.fit_intercept, problem.diagonal
+        )
         self._tracker = Tracker(self.merged.problem, np.zeros(1, dtype=np.int32), tol)
 
     def solved(self, cancel: NDArray[np.int32]) -> Standing:
@@ -208,10 +211,9 @@ class Mover:
         self, point: Point, weight: FloatArray, known: Values | None = None
     ) -> tuple[Standing, bool]:
         """What the judge says, and whether another attempt would be no use."""
-        problem, C = self.problem.weighted(weight), np.array([self.C])
+        judge, C = self._judge.weighted(weight), np.array([self.C])
         coef = self.merged.apart(point.coef, weight)
         h, moves = self._values(point.coef, None) if known is None else known
-        judge = judge_for(problem)
         b = judge.intercepts(h[None], coef[None], C)
         kkt, gap_abs, primal, floor = judge.figures(h[None], coef[None], b, C)[0]
         gap = float(relative_gap(gap_abs, primal))

@@ -35,17 +35,15 @@ def layout(fits: tuple[PairFit, ...], l: int, codes: IntArray) -> Layout:
     """The full-data models of all pairs at grid point l."""
     n_classes, n = int(codes.max()) + 1, len(codes)
     used = np.zeros(n, dtype=bool)
-    for fit in fits:
-        used[fit.rows] |= fit.coef[l] != 0.0
-    support = np.flatnonzero(used)
-    support = support[np.argsort(codes[support], kind="stable")]
-    intercept = np.array([fit.intercept[l] for fit in fits])
-    n_support = np.bincount(codes[support], minlength=n_classes)
     dual = np.zeros((n_classes - 1, n))
     for fit in fits:
-        of_first = codes[fit.rows] == fit.first
-        dual[fit.second - 1, fit.rows[of_first]] = fit.coef[l, of_first]
-        dual[fit.first, fit.rows[~of_first]] = fit.coef[l, ~of_first]
+        coef, of_first = fit.coef[l], codes[fit.rows] == fit.first
+        used[fit.rows] |= coef != 0.0
+        for row, mine in ((fit.second - 1, of_first), (fit.first, ~of_first)):
+            dual[row, fit.rows[mine]] = coef[mine]
+    of_class = [np.flatnonzero(used & (codes == k)) for k in range(n_classes)]
+    support, n_support = np.concatenate(of_class), np.array([len(rows) for rows in of_class])
+    intercept = np.array([fit.intercept[l] for fit in fits])
     sign = 1.0 if n_classes == 2 else -1.0
     return Layout(support, n_support.astype(np.int32), sign * dual[:, support], sign * intercept)
 

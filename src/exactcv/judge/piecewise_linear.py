@@ -94,7 +94,7 @@ finite makes both figures infinite.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -154,6 +154,15 @@ class PiecewiseLinearJudge:
     ) -> PiecewiseLinearJudge:
         lines, heaviest = _lines(loss, weight, fit_intercept, scale), weight.max(initial=0.0)
         return cls(loss, weight, fit_intercept, scale, None, lines, float(heaviest))
+
+    def weighted(self, weight: FloatArray) -> PiecewiseLinearJudge:
+        """The judge of the same rows with other weights."""
+        more = self.fit_intercept, self.scale
+        if self.tables is None:
+            return self._of_lines(self.loss, weight, *more)
+        tables = HingeTables.of(self.loss.knots[:, 0], weight[None], *more)
+        heaviest = float(weight.max(initial=0.0))
+        return replace(self, weight=weight, tables=tables, heaviest=heaviest)
 
     def without(self, left_out: Sequence[IntArray]) -> HingeTables | list[PiecewiseLinearJudge]:
         """The judges of the same rows but ``left_out``, for several such sets."""
