@@ -9,6 +9,7 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import GroupKFold
 
 import exactcv
+from exactcv.estimators import every_c_fit
 from tests.campaign.every_c import repeated
 
 
@@ -182,6 +183,50 @@ def test_interrupt():
         exactcv.error_path(X, y)
     timer.cancel()
     assert time.monotonic() - start < 60.0
+
+
+def test_interrupt_keeps_the_gammas_that_are_done(monkeypatch):
+    """As on a grid: the estimator is fitted to the best of them."""
+    X, y = _data()
+    whole = exactcv.SVCCV(Cs="all", gamma=[0.1]).fit(X, y)
+    calls, follow = [], every_c_fit.follow_path
+
+    def stopping(*args, **more):
+        calls.append(args)
+        if len(calls) == stop_at:
+            raise KeyboardInterrupt
+        return follow(*args, **more)
+
+    monkeypatch.setattr(every_c_fit, "follow_path", stopping)
+    stop_at = 2
+    model = exactcv.SVCCV(Cs="all", gamma=[0.1, 1.0, 3.0])
+    with pytest.raises(exactcv.Interrupted, match="with 1 of 3 gammas done") as caught:
+        model.fit(X, y)
+    assert caught.value.partial is model
+    assert model.C_ == whole.C_ and model.gamma_ == 0.1 and len(model.error_paths_) == 1
+    assert np.array_equal(model.predict(X), whole.predict(X))
+    calls.clear()
+    stop_at = 1
+    with pytest.raises(exactcv.Interrupted, match="before the first gamma") as caught:
+        model.fit(X, y)
+    assert caught.value.partial is None
+
+
+def test_warnings_point_at_the_line_of_the_user():
+    X, y = _data(20)
+    conformal = exactcv.ConformalSVC(tol=1e-16)
+    jobs = [
+        lambda: exactcv.error_path(X, y, tol=1e-16),
+        lambda: exactcv.influence(X, y, C=1.0, tol=1e-16),
+        lambda: exactcv.leave_pair_out(X, y, Cs=[1.0], tol=1e-16),
+        lambda: conformal.fit(X, y),
+        lambda: conformal.p_values(X[:1]),
+        lambda: exactcv.SVCCV(Cs=[1.0], tol=1e-16).fit(X, y),
+    ]
+    for job in jobs:
+        with pytest.warns(exactcv.NotExactWarning) as caught:
+            job()
+        assert {one.filename for one in caught} == {__file__}
 
 
 def test_svccv_takes_every_c(tmp_path):

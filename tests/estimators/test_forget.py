@@ -187,6 +187,37 @@ def test_what_is_pickled_or_saved_has_nothing_of_the_row(tmp_path: Path) -> None
         loaded.forget(8)
 
 
+def test_rows_that_the_caller_overwrites() -> None:
+    """Before the first call the rows are the caller's; afterwards the models have their own."""
+    X, y = CANCER
+    mine = X.copy()
+    model = exactcv.SVCCV(Cs=[1.0], gamma=0.05).fit(mine, y)
+    first, found = model.forget(3), model.forget(3)
+    expected = first.decision_function(X)
+    mine[:] = 0.0
+    assert np.array_equal(found.decision_function(X), expected)
+    assert_same(found.forget(8), model.forget([3, 8]), X)
+    other = exactcv.SVCCV(Cs=[1.0], gamma=0.05).fit(mine := X.copy(), y)
+    mine += 1.0
+    with pytest.raises(exactcv.InputError, match="overwritten since"):
+        other.forget(3)
+
+
+def test_support_vectors_are_there_when_asked_for() -> None:
+    X, y = CANCER
+    assert not hasattr(exactcv.SVCCV(), "support_vectors_")
+    with pytest.raises(AttributeError, match="no support vectors"):
+        exactcv.SVCCV().support_vectors_  # noqa: B018
+    model = exactcv.SVCCV(Cs=[1.0], gamma=0.05).fit(X, y)
+    found = model.forget([3, 8])
+    copies = pickle.loads(pickle.dumps(found)), copy.deepcopy(found)
+    for one in (found, *copies):
+        assert np.array_equal(one.support_vectors_, X[one.support_])
+    assert np.array_equal(model.support_vectors_, X[model.support_])
+    again = found.fit(X[:100], y[:100])
+    assert np.array_equal(again.support_vectors_, X[again.support_])
+
+
 def test_many_in_a_row() -> None:
     X, y = exactcv.datasets.make_mixture(300, 10, random_state=0)
     model = found = exactcv.SVCCV(Cs=[10.0], gamma=0.05, cv=2).fit(X, y)

@@ -147,7 +147,7 @@ tol, random_state, memory_limit :
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted; errors are known only once every row is settled") from stop
     n_solutions = path.stats["solutions"]
-    warn_if_short(path.certificate, path.edges[:-1], n_solutions, stacklevel=user_level())
+    warn_if_short(path.certificate, path.edges[:-1], n_solutions, stacklevel=user_level() + 1)
     return path
 
 

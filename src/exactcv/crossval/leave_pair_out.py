@@ -139,7 +139,7 @@ def leave_pair_out(
             raise
     result = finish(found)
     n_solutions = len(task.grid) * (found.n_pairs + len(task.folds) + 1)
-    warn_if_short(result.certificate, result.Cs, n_solutions, stacklevel=user_level())
+    warn_if_short(result.certificate, result.Cs, n_solutions, stacklevel=user_level() + 1)
     return result
 
 

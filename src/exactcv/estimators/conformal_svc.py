@@ -187,7 +187,7 @@ class ConformalSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
         self.gamma_ = _gamma(kernel, rows.shape[1])
         self.__dict__.pop("_conformal", None)  # of an earlier fit
         self._keep_model(self._ready().models, rows)
-        warn_if_short(self.certificate_, np.array([self.C]), 1, stacklevel=user_level())
+        warn_if_short(self.certificate_, np.array([self.C]), 1, stacklevel=user_level() + 1)
         return self
 
     def _check_settings(self) -> Kernel:
@@ -283,7 +283,7 @@ class ConformalSVC(TypedClassifier, ClassifierMixin, BaseEstimator):
             watch.say(f"p-values of {len(new)} rows, {len(self.classes_)} classes")
             found = conformal.p_values(new, workers)
         Cs = np.full(len(new), float(self.C))
-        warn_if_short(found.certificate, Cs, len(new), stacklevel=user_level())
+        warn_if_short(found.certificate, Cs, len(new), stacklevel=user_level() + 1)
         return found.p
 
     def predict_set(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,9 @@ from ..exceptions import InputError, Interrupted, UnsupportedError
 from ..problem.grid import make_grid
 from ..report.overview import Overview
 from ..runtime.threads import Workers
+from ..types import FloatArray
 
-__all__ = ["check_every_c", "narrowed", "shown_for_every_c", "wants_every_c"]
+__all__ = ["check_every_c", "fit_every_c", "wants_every_c"]
 
 
 def wants_every_c(Cs: Any) -> bool:
@@ -43,16 +45,63 @@ def check_every_c(model: Any, scorer: Scorer) -> None:
         raise UnsupportedError("Cs='all' goes with select='min'; the 1-SE rule is for a grid of Cs")
 
 
-def narrowed(
-    tuning: Tuning, keep: NDArray[np.intp], workers: Workers
-) -> tuple[Tuning, list[ErrorPath], int]:
-    """The tuning of the best point alone, the paths of all kernels, and which is the best's.
+class Paths(NamedTuple):
+    """The tuning of the best point alone, the paths of all kernels, and which is the best's."""
 
-    Of equally good kernels that with the widest interval of C is taken.  The range of C is that of
-    the grid.
+    tuning: Tuning
+    paths: list[ErrorPath]
+    best: int
+
+    @classmethod
+    def of(cls, tuning: Tuning, paths: list[ErrorPath]) -> Paths:
+        """Of equally good kernels that with the widest interval of C is taken."""
+        rank = [(round(float(p.error.min()), 12), -_widest(p)) for p in paths]
+        best = min(range(len(paths)), key=rank.__getitem__)
+        n = float(tuning.sample_weight.sum())
+        grid = make_grid([paths[best].best_C], None, n)
+        return cls(replace(tuning, grid=grid, kernels=[tuning.kernels[best]]), paths, best)
+
+
+def fit_every_c(
+    model: Any,
+    tuning: Tuning,
+    keep: NDArray[np.intp],
+    n_threads: int,
+    finish: Callable[..., FloatArray | None],
+    start: float,
+) -> tuple[Tuning, FloatArray | None]:
+    """Fit a model to the best of every C; the tuning of that point, and what ``finish`` gives.
+
+    Ctrl-C when some kernels are done leaves the model fitted to the best of them.
+    """
+    stopped = None
+    try:
+        with Workers(n_threads) as workers:
+            found = _paths(tuning, keep, workers)
+    except Interrupted as stop:
+        if stop.partial is None:
+            raise
+        found, stopped = stop.partial, stop
+    with Workers(n_threads) as workers:
+        values = finish(found.tuning.search(workers), workers, start)
+    model.error_paths_, model.error_path_ = found.paths, found.paths[found.best]
+    model._shown = shown_for_every_c(model._shown, found.paths)
+    if stopped is not None:
+        raise Interrupted(
+            f"interrupted with {len(found.paths)} of {len(tuning.kernels)} gammas done; the "
+            "estimator is fitted to the best of them, and is the `partial` of this exception",
+            model,
+        ) from stopped
+    return found.tuning, values
+
+
+def _paths(tuning: Tuning, keep: NDArray[np.intp], workers: Workers) -> Paths:
+    """The paths of all kernels; the range of C is that of the grid.
+
+    ``Interrupted`` brings what was complete by then, if anything was.
     """
     low, high = float(tuning.grid.Cs.min()), float(tuning.grid.Cs.max())
-    paths = []
+    paths: list[ErrorPath] = []
     try:
         for kernel in tuning.kernels:
             start = perf_counter()
@@ -61,26 +110,12 @@ def narrowed(
                 task = ManyClasses(
                     rows, tuning.codes, tuning.weight, tuning.folds, tuning.grid, tuning.plan
                 )
-                paths.append(
-                    follow_path(
-                        task,
-                        low,
-                        high,
-                        workers,
-                        start,
-                        tuning.classes,
-                        kernel,
-                        keep,
-                        tuning.sample_weight,
-                    )
-                )
+                more = start, tuning.classes, kernel, keep, tuning.sample_weight
+                paths.append(follow_path(task, low, high, workers, *more))
     except KeyboardInterrupt as stop:
-        raise Interrupted("interrupted before every C was looked at") from stop
-    rank = [(round(float(p.error.min()), 12), -_widest(p)) for p in paths]
-    best = min(range(len(paths)), key=rank.__getitem__)
-    n = float(tuning.sample_weight.sum())
-    grid = make_grid([paths[best].best_C], None, n)
-    return replace(tuning, grid=grid, kernels=[tuning.kernels[best]]), paths, best
+        done = Paths.of(tuning, paths) if paths else None
+        raise Interrupted("interrupted before the first gamma was done", done) from stop
+    return Paths.of(tuning, paths)
 
 
 def shown_for_every_c(it: Overview, paths: list[ErrorPath]) -> Overview:

@@ -67,7 +67,7 @@ from ..types import (
     Vector,
 )
 from .cv_table import cv_table, values_by_row
-from .every_c_fit import check_every_c, narrowed, shown_for_every_c, wants_every_c
+from .every_c_fit import check_every_c, fit_every_c, wants_every_c
 from .forget import TrainedOn, forget
 from .kernel_classifier import KernelClassifier
 from .nested_fit import nested_of
@@ -334,15 +334,15 @@ class SVCCV(KernelClassifier):
         among = None if groups is None else groups[used]
         finish = partial(self._finish, X, used, keep.values, among)
         try:
-            with Workers(n_threads) as workers:
-                if wants_every_c(self.Cs):
-                    tuning, self.error_paths_, best = narrowed(tuning, used, workers)
-                    self.error_path_ = self.error_paths_[best]
-                searched = tuning.search(workers)
-                values = finish(searched, workers, start)
-                if wants_every_c(self.Cs):
-                    self._shown = shown_for_every_c(self._shown, self.error_paths_)
+            if wants_every_c(self.Cs):
+                tuned, values = fit_every_c(self, tuning, used, n_threads, finish, start)
+            else:
+                with Workers(n_threads) as workers:
+                    searched = tuning.search(workers)
+                    tuned, values = searched.tuning, finish(searched, workers, start)
         except Interrupted as stop:
+            if stop.partial is self:
+                raise
             if stop.partial is None:
                 raise Interrupted("interrupted before the first gamma was done") from stop
             with Workers(n_threads) as workers:  # the others were told to stop
@@ -357,7 +357,7 @@ class SVCCV(KernelClassifier):
         warn_if_short(
             self.certificate_,
             self.cv_results_["param_C"],
-            searched.tuning.n_solutions,
+            tuned.n_solutions,
             stacklevel=user_level() + 1,
         )
         return values

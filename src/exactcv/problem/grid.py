@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ..exceptions import InputError, InputTypeError
-from ..types import FloatArray, IntArray
+from ..types import BoolArray, FloatArray, IntArray
 from .checks import LEAST, finite_numbers
 from .folds import Folds
 
@@ -195,7 +195,14 @@ def _inverse(values: FloatArray, n: float, name: str) -> FloatArray:
     """C from lambda or lambda from C: the formula is the same."""
     with np.errstate(over="ignore", divide="ignore"):
         other: FloatArray = 1.0 / (2.0 * n * values)
-    both = np.concatenate([values, other])
-    if not (np.isfinite(both) & (both > LEAST) & (both < 1 / LEAST)).all():
-        raise InputError(f"{name} holds values too small or too large for C = 1 / (2 n lambda)")
+    if not (_in_range(values) & _in_range(other)).all():
+        where = int(np.argmin(_in_range(values) & _in_range(other)))
+        raise InputError(
+            f"{name} holds {values[where]:g}, which is too small or too large for float64 "
+            "(C = 1 / (2 n lambda))"
+        )
     return other
+
+
+def _in_range(values: FloatArray) -> BoolArray:
+    return np.asarray(np.isfinite(values) & (values > LEAST) & (values < 1 / LEAST))

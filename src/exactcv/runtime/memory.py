@@ -165,8 +165,8 @@ def check_memory(
     short = shortage(n, memory_limit, extra_bytes)
     if short is not None:
         raise MemoryLimitError(
-            f"{short} or raise memory_limit, or let features stand in for the kernel: approx='rff' "
-            "or 'nystroem'"
+            f"{short} or raise memory_limit; cross_validate, SVCCV and SVRCV can also do without "
+            "the matrix, with features in place of the kernel (approx='rff' or 'nystroem')"
         )
 
 
