@@ -7,6 +7,7 @@ import pytest
 from _oracle import hinge_problem
 from _problems import BUILDERS, FloatArray
 
+from exactcv._core._active_set import ActiveSet, Status
 from exactcv.engine.moves import Mover, Standing
 from exactcv.engine.smo import solve_hinge
 from exactcv.judge.certificate import judge_for
@@ -109,3 +110,64 @@ def test_a_row_is_taken_up(name: str) -> None:
     assert start.values[-1] == pytest.approx(float(whole.K[-1] @ start.coef) + small.intercept)
     last = np.array([whole.n - 1])
     assert_solved(whole, mover.moved(start, last, whole.weight[last], GO_ON), 1.0)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_onto_knots_by_what_is_left_of_a_factor(fit_intercept: bool) -> None:
+    """Rows leave and come while the factor stays; against dense systems, h being that of before."""
+    rng, n = np.random.default_rng(4), 240
+    X = rng.normal(size=(n, 6))
+    K = np.eye(n) + 0.01 * X @ X.T  # coefficients keep the sign of y
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    loss, C = hinge(y), 1e6  # boxes that no row leaves
+    levels = loss.coefficient_levels(np.ones(n))
+    engine = ActiveSet(K, loss.knots, levels, fit_intercept)
+    # Of some rows the state is 0 or 2, whichever has the level 0: the others are free.
+    idle = np.where(y > 0, 2, 0).astype(np.int8)
+    state, c, b = idle.copy(), np.zeros(n), 0.0
+    state[:160] = 1
+    moves = [
+        [],
+        [3],  # leaves the base
+        [3, 17, 200],  # another one does, and a row that was not in it comes
+        [3, 17, 200, 201, 5],
+        [17, 200, 5],  # a row comes back, and one that came goes
+        [17, 200, 5, 230, 231],
+        [],
+    ]
+    factorised = 0
+    for k, changed in enumerate(moves):
+        state = idle.copy()
+        state[:160] = 1
+        state[changed] = [1 if j >= 160 else -1 for j in changed]
+        h, new = K @ c, state.copy()
+        b, status = engine.onto_knots(C, new, c, h, b)
+        assert status == Status.CONVERGED
+        assert np.array_equal(new, state)
+        free, one = np.flatnonzero(state == 1), float(fit_intercept)
+        system = np.block(
+            [[K[np.ix_(free, free)], np.full((len(free), 1), one)], [np.full(len(free), one), 0.0]]
+        )
+        system[-1, -1] = 1.0 - one
+        truth = np.linalg.solve(system, np.append(y[free], 0.0))
+        assert (c[state != 1] == 0.0).all()
+        scale = np.abs(truth).max()
+        assert np.abs(K[free] @ c + b - y[free]).max() <= 1e-9 * scale
+        assert abs(b - truth[-1]) <= 1e-7 * scale
+        astray, residual = engine.misplaced(C, state, c, K @ c, b)
+        assert residual <= 1e-9 * scale
+        factorised = engine.factor.n_factorised if k == 0 else factorised
+    assert engine.factor.n_factorised == factorised == 1
+
+
+def test_onto_knots_sends_rows_to_the_end_of_their_box() -> None:
+    y = np.array([1.0, 1.0, -1.0])
+    K, loss = np.diag([2.0, 1.0, 1.0]), hinge(y)
+    engine = ActiveSet(K, loss.knots, loss.coefficient_levels(np.ones(3)), False)
+    state, c = np.ones(3, dtype=np.int8), np.zeros(3)
+    b, status = engine.onto_knots(0.8, state, c, np.zeros(3), 0.0)
+    assert status == Status.CONVERGED and b == 0.0
+    assert state.tolist() == [1, 0, 2]
+    assert np.allclose(c, [0.5, 0.8, -0.8], atol=1e-11)
+    state[:], c[:] = 2, 0.0  # nobody on a knot: nothing to solve
+    assert engine.onto_knots(0.8, state, c, np.zeros(3), 0.0)[1] == Status.STALLED
