@@ -162,7 +162,7 @@ def test_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
         _thread.interrupt_main()
         signal.pause()
 
-    monkeypatch.setattr(module, "fold_values", stopped)
+    monkeypatch.setattr(module, "fold_changes", stopped)
     try:
         with pytest.raises(exactcv.Interrupted, match="before all rows were left out"):
             exactcv.influence(X, y, C=1.0)

@@ -16,7 +16,7 @@ from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .run import Ran, run
 
-__all__ = ["FoldModels", "fold_models", "fold_values", "models_and_ledger"]
+__all__ = ["FoldModels", "fold_changes", "fold_models", "models_and_ledger"]
 
 # Folds that are looked at together, so that their kernel values need not all be copied.
 BLOCK = 256
@@ -58,7 +58,9 @@ def models_and_ledger(task: Task, method: str, workers: Workers) -> tuple[FoldMo
     """The same, with the ledger, which knows the model of all rows."""
     found, units = np.empty((len(task.folds), task.problem.n)), Units.of(task.problem)
 
-    def keep(folds: IntArray, coef: FloatArray, h: FloatArray, b: FloatArray) -> None:
+    def keep(
+        ledger: Ledger, folds: IntArray, coef: FloatArray, h: FloatArray, b: FloatArray
+    ) -> None:
         found[folds] = coef
 
     ran, unchanged = _kept(task, method, workers, keep, found)
@@ -77,17 +79,28 @@ def models_and_ledger(task: Task, method: str, workers: Workers) -> tuple[FoldMo
     return models, ledger
 
 
-def fold_values(task: Task, method: str, workers: Workers) -> tuple[FloatArray, Ran[Ledger]]:
-    """What the model of every fold says of all rows, as it was judged: (F, n)."""
-    values, units = np.empty((len(task.folds), task.problem.n)), Units.of(task.problem)
+def fold_changes(task: Task, method: str, workers: Workers) -> tuple[FloatArray, Ran[Ledger]]:
+    """What the model of every fold says of all rows, less what that of all rows says: (F, n).
 
-    def keep(folds: IntArray, coef: FloatArray, h: FloatArray, b: FloatArray) -> None:
-        values[folds] = h + b[:, None]
+    Both as they were judged; for classes.
+    """
+    change = np.empty((len(task.folds), task.problem.n))
 
-    ran, unchanged = _kept(task, method, workers, keep, values)
-    values = values if units.trivial else units.values(values)
-    values[unchanged] = ran.ledger.h[0] + ran.ledger.intercept[0]
-    return values, ran
+    def keep(
+        ledger: Ledger, folds: IntArray, coef: FloatArray, h: FloatArray, b: FloatArray
+    ) -> None:
+        # Written once, while a block of it is at hand: these are n x n numbers.
+        first, last = int(folds[0]), int(folds[-1]) + 1
+        in_a_row = last - first == len(folds) and bool((np.diff(folds) == 1).all())
+        block = change[first:last] if in_a_row else np.empty(h.shape)
+        np.subtract(h, ledger.h[0], out=block)
+        block += (b - ledger.intercept[0])[:, None]
+        if not in_a_row:
+            change[folds] = block
+
+    ran, unchanged = _kept(task, method, workers, keep, change)
+    change[unchanged] = 0.0
+    return change, ran
 
 
 def _kept(
@@ -102,7 +115,7 @@ def _kept(
     def seen(
         ledger: Ledger, folds: IntArray, coef: FloatArray, h: FloatArray, b: FloatArray
     ) -> None:
-        keep(folds, coef, h, b)
+        keep(ledger, folds, coef, h, b)
         there[folds] = True
 
     ran = run(replace(task, want_decision=True), method, workers, seen)

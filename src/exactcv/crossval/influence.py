@@ -36,7 +36,7 @@ from ..types import (
     MemoryLimit,
     Vector,
 )
-from .fold_models import FoldModels, fold_values, models_and_ledger
+from .fold_models import FoldModels, fold_changes, models_and_ledger
 from .influence_result import Influence
 from .requests import Given, KernelRequest
 from .run import Plan
@@ -138,10 +138,9 @@ def influence(
             _check_convex(task)
             watch.say(f"{task.problem.n} rows, each left out once")
             if watched is None:
-                change, ran = fold_values(task, "exact", workers)
+                change, ran = fold_changes(task, "exact", workers)
                 ledger, certificate = ran.ledger, ran.certificate
                 value = ledger.h[0] + ledger.intercept[0]
-                change -= value
             else:
                 models, ledger = models_and_ledger(task, "exact", workers)
                 K, certificate = _kernel_with(watched, request, used_gamma), models.certificate
