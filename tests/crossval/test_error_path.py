@@ -247,6 +247,22 @@ def test_svccv_takes_every_c(tmp_path):
     assert not hasattr(model.set_params(Cs=[1.0], gamma=1.0).fit(X, y), "error_path_")
 
 
+def test_no_grid_is_taken_for_every_c():
+    """What would be worked out on a grid, or from the best point alone, is refused."""
+    X, y = _data()
+    model = exactcv.SVCCV(Cs="all", cv=3)
+    with pytest.raises(exactcv.UnsupportedError, match="nested cross-validation tunes on a grid"):
+        model.nested_score(X, y, outer=3)
+    with pytest.raises(exactcv.UnsupportedError, match="the best of every C is not corrected"):
+        model.fit(X, y).corrected_score_  # noqa: B018
+
+
+def test_a_memory_limit_names_who_can_do_without_the_matrix():
+    X, y = _data(20)
+    with pytest.raises(exactcv.MemoryLimitError, match="cross_validate, SVCCV and SVRCV can"):
+        exactcv.error_path(X, y, memory_limit=100)
+
+
 @pytest.mark.parametrize(
     "options",
     [{"scoring": "roc_auc"}, {"select": "1se"}, {"method": "refit"}, {"loss": "squared"}],

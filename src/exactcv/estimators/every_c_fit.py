@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +35,14 @@ def check_every_c(model: Any, scorer: Scorer) -> None:
     if model.lambdas is not None:
         raise InputError("give Cs='all' or lambdas, not both")
     if model.approx is not None:
-        raise UnsupportedError("Cs='all' needs the kernel matrix: leave out approx")
+        raise UnsupportedError("every C needs the kernel matrix: leave out approx")
     if scorer.call is not None or scorer.pairs:
         raise UnsupportedError(
-            f"Cs='all' counts errors; scoring={model.scoring!r} changes in other ways than by "
-            "steps: use scoring=None, or a grid of Cs"
+            f"every C means counting errors; scoring={model.scoring!r} changes in other ways than "
+            "by steps: leave it out, or tune on a grid of C"
         )
     if model.select != "min":
-        raise UnsupportedError("Cs='all' goes with select='min'; the 1-SE rule is for a grid of Cs")
+        raise UnsupportedError("every C goes with select='min'; the 1-SE rule is for a grid of C")
 
 
 class Paths(NamedTuple):
@@ -86,6 +86,7 @@ def fit_every_c(
         values = finish(found.tuning.search(workers), workers, start)
     model.error_paths_, model.error_path_ = found.paths, found.paths[found.best]
     model._shown = shown_for_every_c(model._shown, found.paths)
+    model._correction = _refuse_correction
     if stopped is not None:
         raise Interrupted(
             f"interrupted with {len(found.paths)} of {len(tuning.kernels)} gammas done; the "
@@ -116,6 +117,14 @@ def _paths(tuning: Tuning, keep: NDArray[np.intp], workers: Workers) -> Paths:
         done = Paths.of(tuning, paths) if paths else None
         raise Interrupted("interrupted before the first gamma was done", done) from stop
     return Paths.of(tuning, paths)
+
+
+def _refuse_correction() -> NoReturn:
+    """Of the point that was chosen alone a correction would know nothing of the choice."""
+    raise UnsupportedError(
+        "the best of every C is not corrected for the choice; nested_cross_validate on a grid tells "
+        "how much it gains"
+    )
 
 
 def shown_for_every_c(it: Overview, paths: list[ErrorPath]) -> Overview:

@@ -18,6 +18,7 @@ from ..problem import checks, inputs
 from ..problem.folds import Folds, folds_among
 from ..runtime.threads import Workers
 from ..runtime.user_line import user_level
+from .every_c_fit import wants_every_c
 
 if TYPE_CHECKING:
     from .svc_cv import SVCCV
@@ -43,6 +44,12 @@ def nested_of(
         raise UnsupportedError(
             "nested cross-validation needs the kernel matrix: use approx=None, or "
             "sklearn.model_selection.cross_val_score(SVCCV(approx=...), X, y, cv=...)"
+        )
+    if wants_every_c(model.Cs):
+        raise UnsupportedError(
+            "nested cross-validation tunes on a grid: set Cs=None, which is the default grid, or "
+            "some values; or take sklearn.model_selection.cross_val_score(SVCCV(Cs='all'), X, y, "
+            "cv=...)"
         )
     _check_splits(model, outer, groups)
     scorer, plan = model._check_settings()
