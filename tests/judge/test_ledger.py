@@ -92,6 +92,23 @@ def test_sizes_equal_twin(n: int) -> None:
     np.testing.assert_allclose(out, np.abs(coef) @ scale, rtol=1e-13)
 
 
+@pytest.mark.parametrize("n", [1, 8, 30])
+def test_margins_equal_twin(n: int) -> None:
+    from exactcv._core import _residuals
+    from exactcv._core.reference import residuals as reference
+
+    rng = np.random.default_rng(n)
+    change, margin, sign = rng.normal(size=(5, n)), rng.normal(size=n), np.sign(rng.normal(size=n))
+    change[0], margin[0] = 0.0, 0.0  # a tie is wrong
+    before = np.maximum(0.0, 1.0 - margin)
+    wrong, more = np.empty(5), np.empty(5)
+    _residuals.margins(change, margin, sign, before, 1e-9, wrong, more)
+    expected = reference.margins(change, margin, sign, before, 1e-9)
+    assert np.array_equal(wrong, expected[0])
+    assert more[0] == 0.0
+    np.testing.assert_allclose(more, expected[1], atol=1e-13)
+
+
 def test_touched_columns_equals_twin() -> None:
     rng = np.random.default_rng(0)
     base = rng.normal(size=30)

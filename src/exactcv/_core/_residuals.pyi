@@ -30,6 +30,15 @@ def intercepts(
     out: FloatArray,
 ) -> None: ...
 def sizes(coef: FloatArray, scale: FloatArray, out: FloatArray) -> None: ...
+def margins(
+    change: FloatArray,
+    margin: FloatArray,
+    sign: FloatArray,
+    before: FloatArray,
+    tie: float,
+    wrong: FloatArray,
+    more: FloatArray,
+) -> None: ...
 def touched_columns(
     coef: FloatArray, base: FloatArray, own: IntArray, mark: FloatArray, columns: IntArray
 ) -> int: ...

@@ -3,8 +3,8 @@
 """The judge's hot loops: h = K c for blocks of nearby solutions, and one pass over each.
 
 Twins in NumPy, in ``reference/residuals.py``: ``judge`` is ``tally``, ``intercepts`` is
-``intercept.canonical_intercept``, and ``touched_columns``, ``nearby_values`` and ``tested_values``
-bear their names.
+``intercept.canonical_intercept``, and ``margins``, ``touched_columns``, ``nearby_values`` and
+``tested_values`` bear their names.
 """
 
 from libc.math cimport INFINITY, fabs, isfinite, sqrt
@@ -40,6 +40,9 @@ cdef extern from "vector.h" nogil:
     void exactcv_mark(
         const double *x, const double *base, Py_ssize_t start, Py_ssize_t stop, double *mark)
     double exactcv_size(const double *x, const double *scale, Py_ssize_t n)
+    void exactcv_margins(
+        const double *change, const double *margin, const double *sign, const double *before,
+        Py_ssize_t n, double tie, double *wrong, double *more)
     void exactcv_add(
         const double *base, const double *x, double a, Py_ssize_t n, double *out)
 
@@ -205,6 +208,27 @@ def sizes(const double[:, ::1] coef, const double[::1] scale, double[::1] out):
     with nogil:
         for k in range(coef.shape[0]):
             out[k] = exactcv_size(&coef[k, 0], &scale[0], n)
+
+
+def margins(
+    const double[:, ::1] change,
+    const double[::1] margin,
+    const double[::1] sign,
+    const double[::1] before,
+    double tie,
+    double[::1] wrong,
+    double[::1] more,
+):
+    """Of values that change, a solution in each row: how many are on the wrong side, and the sum of
+    what their hinge losses are more than ``before``; ``margin`` is sign times the value so far.
+    """
+    cdef Py_ssize_t k, n = change.shape[1]
+    if n == 0:
+        return
+    with nogil:
+        for k in range(change.shape[0]):
+            exactcv_margins(&change[k, 0], &margin[0], &sign[0], &before[0], n, tie, &wrong[k],
+                            &more[k])
 
 
 def touched_columns(

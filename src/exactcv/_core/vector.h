@@ -204,6 +204,35 @@ static ptrdiff_t exactcv_outside(const double *value, const double *moved, doubl
     return count;
 }
 
+/* How many of the margins m = margin + sign * change are at most tie (*wrong), and the sum of what
+ * their losses max(0, 1 - m) are more than before (*more). */
+EXACTCV_CLONES
+static void exactcv_margins(const double *change, const double *margin, const double *sign,
+                            const double *before, ptrdiff_t n, double tie, double *wrong,
+                            double *more)
+{
+    double count[EXACTCV_LANES] = {0}, sum[EXACTCV_LANES] = {0};
+    ptrdiff_t i, k;
+
+#define EXACTCV_ROW(i, k)                                                                        \
+    {                                                                                            \
+        const double m = margin[i] + sign[i] * change[i], lack = 1.0 - m;                        \
+        count[k] += m <= tie ? 1.0 : 0.0;                                                        \
+        sum[k] += EXACTCV_MAX(lack, 0.0) - before[i];                                            \
+    }
+    for (i = 0; i + EXACTCV_LANES <= n; i += EXACTCV_LANES)
+        for (k = 0; k < EXACTCV_LANES; k++)
+            EXACTCV_ROW(i + k, k)
+    for (; i < n; i++)
+        EXACTCV_ROW(i, 0)
+#undef EXACTCV_ROW
+    *wrong = *more = 0.0;
+    for (k = 0; k < EXACTCV_LANES; k++) {
+        *wrong += count[k];
+        *more += sum[k];
+    }
+}
+
 /* The sum of |x| * scale. */
 EXACTCV_CLONES
 static double exactcv_size(const double *x, const double *scale, ptrdiff_t n)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core import _residuals
 from ..exceptions import InputError, MissingExtraError
 from ..judge.certificate import Certificate
 from ..problem.inputs import Present
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from ..report.influence_plot import InfluenceDisplay
 
 __all__ = ["Influence"]
-
-# Rows that are looked at together: what is worked out of them stays in the processor's cache.
-BLOCK = 16
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -235,17 +233,12 @@ def _mean_changes(
 
     Where the rows are watched themselves, all of them but row i.
     """
-    wrong, loss = _wrong(signs * value), _loss(signs * value)
+    margin = signs * value
+    wrong, loss = _wrong(margin), _loss(margin)
     errors, losses, count = np.empty(len(change)), np.empty(len(change)), len(value) - itself
-    for start in range(0, len(change), BLOCK):
-        rows = np.arange(start, min(start + BLOCK, len(change)))
-        margin = change[start : start + BLOCK] + value
-        margin *= signs
-        wrong_now = _wrong(margin)
-        more = np.maximum(np.subtract(1.0, margin, out=margin), 0.0, out=margin)  # the losses
-        more -= loss
-        if itself:
-            wrong_now[rows - start, rows], more[rows - start, rows] = wrong[rows], 0.0
-        errors[rows] = (np.count_nonzero(wrong_now, axis=1) - np.count_nonzero(wrong)) / count
-        losses[rows] = more.sum(axis=1) / count
-    return errors, losses
+    _residuals.margins(change, margin, signs, loss, TIE, errors, losses)
+    if itself:  # a row does not count for itself
+        own = margin + signs * change.diagonal()
+        errors += wrong.astype(float) - _wrong(own)
+        losses -= _loss(own) - loss
+    return (errors - np.count_nonzero(wrong)) / count, losses / count

@@ -19,6 +19,7 @@ __all__ = [
     "fenchel_young",
     "gradient",
     "is_hinge",
+    "margins",
     "natural_residual",
     "nearby_values",
     "reported_gap",
@@ -248,6 +249,15 @@ def fenchel_young(
             start = u if k == 0 else np.maximum(u, knots[:, k - 1])
             total += below * np.maximum(knots[:, k] - start, 0.0)
     return total
+
+
+def margins(
+    change: FloatArray, margin: FloatArray, sign: FloatArray, before: FloatArray, tie: float
+) -> tuple[FloatArray, FloatArray]:
+    """How many values are on the wrong side, and how much more the hinge losses are than before."""
+    now = margin + sign * change
+    wrong = np.count_nonzero(now <= tie, axis=1).astype(float)
+    return wrong, (np.maximum(0.0, 1.0 - now) - before).sum(axis=1)
 
 
 def touched_columns(coef: FloatArray, base: FloatArray, own: IntArray) -> IntArray:
