@@ -154,7 +154,7 @@ def test_onto_knots_by_what_is_left_of_a_factor(fit_intercept: bool) -> None:
         scale = np.abs(truth).max()
         assert np.abs(K[free] @ c + b - y[free]).max() <= 1e-9 * scale
         assert abs(b - truth[-1]) <= 1e-7 * scale
-        astray, residual = engine.misplaced(C, state, c, K @ c, b)
+        _, residual = engine.misplaced(C, state, c, K @ c, b)
         assert residual <= 1e-9 * scale
         factorised = engine.factor.n_factorised if k == 0 else factorised
     assert engine.factor.n_factorised == factorised == 1

@@ -169,9 +169,9 @@ cdef class ActiveSet:
                    double b):
         """Put rows on their levels and knots, for c alone; state and c are updated in place.
 
-        h is K times the c that comes in, and stays.  Rows that would leave their box go to the end of
-        it instead.  From a solution to one without some of its free rows the factor is gone through
-        once: see ``Factor.move``.
+        h is K times the c that comes in, and stays.  Rows that would leave their box go to the end
+        of it instead.  From a solution to one without some of its free rows the factor is gone
+        through once: see ``Factor.move``.
 
         Returns
         -------
@@ -179,11 +179,10 @@ cdef class ActiveSet:
         status : int
             CONVERGED, or STALLED if nothing came of it; then state and c are of no use.
         """
-        cdef int tries
         cdef Py_ssize_t i, size
         cdef Py_ssize_t leaving = 0
         cdef double by
-        for tries in range(MOST_TRIES):
+        for _ in range(MOST_TRIES):
             size = self._collect(state)
             if size == 0 or self._prepare(size, True) != 0:
                 break
@@ -256,8 +255,8 @@ cdef class ActiveSet:
                   double tol=1e-11):
         """Send rows that violate their state to the next place, in ``state`` alone.
 
-        Returns how many they are, and by how much the rows at a knot that were found by `onto_knots`
-        miss it.
+        Returns how many they are, and by how much the rows at a knot that were found by
+        `onto_knots` miss it.
         """
         cdef Py_ssize_t i, count
         cdef double residual = self._residual(self._collect(state), state, h, b)

@@ -458,8 +458,8 @@ cdef class Factor:
         is said of sums).  Returns beta.
 
         Where r is 0 but for a few rows, or in all of them, the factor is gone through once instead
-        of four times: left_R are the values that the multipliers of R keep, what a constant gives is
-        known since the base is, and the sums come of it.
+        of four times: left_R are the values that the multipliers of R keep, what a constant gives
+        is known since the base is, and the sums come of it.
         """
         cdef Py_ssize_t i, k, row, from_
         cdef Py_ssize_t first = self.n_base

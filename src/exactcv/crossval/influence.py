@@ -161,7 +161,9 @@ def influence(
         certificate=certificate,
         seconds=perf_counter() - start,
     )
-    warn_if_short(result.certificate, np.array([C]), task.problem.n + 1, stacklevel=user_level() + 1)
+    warn_if_short(
+        result.certificate, np.array([C]), task.problem.n + 1, stacklevel=user_level() + 1
+    )
     return result
 
 

@@ -142,7 +142,9 @@ class Mover:
         weight[rows] = to
         before, after = self.merged.together(at.weight), self.merged.together(weight)
         self._tracker.resume(after, cancel)
-        point = replace(at.point, state=self._guess(at, before, after), fallback=False, b=at.intercept)
+        point = replace(
+            at.point, state=self._guess(at, before, after), fallback=False, b=at.intercept
+        )
         if self._stays(at, before, after):
             return self._judged(point, weight, self._values(point.coef, at))
         found = self._in_few_steps(point, at)

@@ -209,8 +209,8 @@ class Tracker:
     def misplaced(self, point: Point) -> tuple[int, float]:
         """How many rows of what `onto_knots` gave violate their states, now that h is known.
 
-        They are sent to the next place, in ``point.state``.  The other figure is by how much rows at
-        a knot miss it.
+        They are sent to the next place, in ``point.state``.  The other figure is by how much rows
+        at a knot miss it.
         """
         return self._solver.misplaced(point.C, point.state, point.coef, point.h, point.b)
 

@@ -122,8 +122,8 @@ def _paths(tuning: Tuning, keep: NDArray[np.intp], workers: Workers) -> Paths:
 def _refuse_correction() -> NoReturn:
     """Of the point that was chosen alone a correction would know nothing of the choice."""
     raise UnsupportedError(
-        "the best of every C is not corrected for the choice; nested_cross_validate on a grid tells "
-        "how much it gains"
+        "the best of every C is not corrected for the choice; nested_cross_validate on a grid "
+        "tells how much that gains"
     )
 
 

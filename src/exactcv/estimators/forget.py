@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..crossval.moving_pairs import MovingPairs
 from ..crossval.run import KernelRows, Plan
@@ -62,7 +63,7 @@ class TrainedOn:
         n = X.shape[0]
         return cls(X if matrix or len(used) == n else X[used], used, codes, weight, n, matrix)
 
-    def vectors(self, support: IntArray) -> Any:
+    def vectors(self, support: NDArray[np.integer[Any]]) -> Any:
         """The rows with these numbers."""
         return self.X[np.searchsorted(self.rows, support)]
 
