@@ -1,16 +1,19 @@
 """Errors at every C against errors at many single values of C.
 
     python -m tests.campaign.every_c --data DIR [--sets heart sonar ...] [--count 10000]
-        [--rows plain repeated] [--keep DIR] [--refit]
+        [--rows plain repeated weighted] [--most 300] [--keep DIR] [--refit]
 
-The papers' simulation (n = 400, p = 20), real sets of DIR (standardised), and each with a tenth of
-its rows repeated (every other of these with the other label); leave-one-out and 10-fold.
+The papers' simulation (n = 400, p = 20), real sets of DIR (standardised), wine and iris (three
+classes), and each with a tenth of its rows repeated (every other of these with another label), or
+with random weights, some of them 0; leave-one-out and 10-fold.  ``--most`` draws so many rows.
 
 - At ``--count`` random C, log-uniform from 1e-3 to 1e3, the number of errors on the path must equal
-  that of ``cross_validate``.
+  that of ``cross_validate``, or of ``SVCCV`` where there are several classes.
 - A little below and above every breakpoint (1e-9, relative) the problem is solved afresh: the
-  number of errors must be what the path says on both sides, and other rows must be wrong.
-- With ``--refit`` the same for every row that changes, its training set solved by ``refit``.
+  number of errors must be what the path says on both sides, and other rows must be wrong (of
+  several classes: the number must be another).
+- With ``--refit`` the same for every row that changes, its training set solved by ``refit`` (two
+  classes, without weights).
 
 With ``--keep`` the counts at random C are kept in a folder, a few hundred at a time: a run that was
 stopped goes on from there, and one after a change of ``error_path`` needs no new counts.
@@ -25,15 +28,17 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import LeaveOneOut, StratifiedKFold
 
 import exactcv
 
 SETS = ("simulation", "heart", "sonar", "australian", "breast_cancer")
 ROWS = ("plain", "repeated")
+THREE_CLASSES = {"wine": load_wine, "iris": load_iris}
 LOW, HIGH = 1e-3, 1e3
 BESIDE = 1e-9
 AT_A_TIME = 250
@@ -44,7 +49,9 @@ def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Standardised features and labels."""
     if name == "simulation":
         return exactcv.datasets.make_mixture(400, 20, random_state=0)
-    if name == "breast_cancer":
+    if name in THREE_CLASSES:
+        X, y = THREE_CLASSES[name](return_X_y=True)
+    elif name == "breast_cancer":
         with np.load(folder / "ida" / f"{name}.npz") as stored:
             X, y = stored["x"].astype(float), stored["t"].ravel()
     else:
@@ -57,25 +64,52 @@ def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
 def repeated(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A tenth of the rows once more, every other with the other label."""
     rows = np.random.default_rng(1).permutation(len(y))[: len(y) // 10]
-    first, second = np.unique(y)
-    other = np.where(y == first, second, first)
+    classes = np.unique(y)
+    other = classes[(np.searchsorted(classes, y) + 1) % len(classes)]
     again = np.where(np.arange(len(rows)) % 2, other[rows], y[rows])
     return np.concatenate([X, X[rows]]), np.concatenate([y, again])
 
 
-def runs(X: np.ndarray, y: np.ndarray, Cs: np.ndarray, cv: Any) -> Iterator[tuple[Any, Any]]:
-    """Results at single values of C, some at a time, and which these are.
+class Case(NamedTuple):
+    """Rows and folds."""
 
-    Neighbours go together: a solution starts from that of the C before.
-    """
-    order = np.argsort(Cs, kind="stable")
-    for first in range(0, len(Cs), AT_A_TIME):
-        some = order[first : first + AT_A_TIME]
-        yield some, exactcv.cross_validate(X, y, Cs=Cs[some], cv=cv, n_jobs=1)
+    X: np.ndarray
+    y: np.ndarray
+    cv: Any
+    weight: np.ndarray | None = None
+
+    def path(self) -> Any:
+        more = {"cv": self.cv, "sample_weight": self.weight, "n_jobs": 1}
+        return exactcv.error_path(self.X, self.y, C_range=(LOW, HIGH), **more)
+
+    def runs(self, Cs: np.ndarray) -> Iterator[tuple[Any, Any, Any]]:
+        """Counts of errors at single values of C, some at a time; first, which these are.
+
+        The last are the rows that are wrong; None for several classes.  Neighbours go together: a
+        solution starts from that of the C before.
+        """
+        order = np.argsort(Cs, kind="stable")
+        for first in range(0, len(Cs), AT_A_TIME):
+            some = order[first : first + AT_A_TIME]
+            if len(np.unique(self.y)) > 2:
+                model = exactcv.SVCCV(Cs=Cs[some], cv=self.cv)
+                model.fit(self.X, self.y, sample_weight=self.weight)
+                yield some, model.cv_results_["n_errors"], None
+            else:
+                more = {"cv": self.cv, "sample_weight": self.weight, "n_jobs": 1}
+                found = exactcv.cross_validate(self.X, self.y, Cs=Cs[some], **more)
+                yield some, found.n_errors, found.wrong
 
 
-def kept_counts(X: np.ndarray, y: np.ndarray, Cs: np.ndarray, cv: Any, file: Path | None) -> Any:
-    """The same as one array; those in ``file`` are taken from there, new ones added to it."""
+def weights(y: np.ndarray) -> np.ndarray:
+    """Of each row; every 20th has none."""
+    weight = np.random.default_rng(2).uniform(0.1, 3.0, len(y))
+    weight[::20] = 0.0
+    return weight
+
+
+def kept_counts(case: Case, Cs: np.ndarray, file: Path | None) -> Any:
+    """Of each C; those in ``file`` are taken from there, new ones added to it."""
     found = np.full(len(Cs), UNKNOWN)
     if file is not None and file.exists():
         with np.load(file) as stored:
@@ -84,8 +118,8 @@ def kept_counts(X: np.ndarray, y: np.ndarray, Cs: np.ndarray, cv: Any, file: Pat
             if not np.array_equal(stored["Cs"][:known], Cs[:known]):
                 raise SystemExit(f"{file} is of other values of C")
     todo = np.flatnonzero(found == UNKNOWN)
-    for some, result in runs(X, y, Cs[todo], cv):
-        found[todo[some]] = result.n_errors
+    for some, counts, _ in case.runs(Cs[todo]):
+        found[todo[some]] = counts
         if file is not None:
             np.savez(file, found=found, Cs=Cs)
     return found
@@ -96,22 +130,27 @@ def around(Cs: np.ndarray) -> np.ndarray:
     return np.array([Cs * (1.0 - BESIDE), Cs * (1.0 + BESIDE)])
 
 
-def beside(X: np.ndarray, y: np.ndarray, path: Any, cv: Any) -> tuple[int, int]:
+def beside(case: Case, path: Any) -> tuple[int, int]:
     """How many breakpoints are not where they are said to be, and of how many."""
     sides = around(path.breakpoints)
     sides = sides[:, (sides[0] > LOW) & (sides[1] < HIGH)]
     if not sides.size:
         return 0, 0
-    counts, wrong = np.empty(sides.size, dtype=np.intp), np.empty((sides.size, len(y)), dtype=bool)
-    for some, result in runs(X, y, sides.ravel(), cv):
-        counts[some], wrong[some] = result.n_errors, result.wrong
-    counts, (below, above) = counts.reshape(2, -1), np.split(wrong, 2)
-    off = (counts != path.at(sides)).any(axis=0) | (below == above).all(axis=1)
+    counts, wrong = np.empty(sides.size, dtype=np.intp), {}
+    for some, found, of_rows in case.runs(sides.ravel()):
+        counts[some] = found
+        wrong |= {} if of_rows is None else dict(zip(some.tolist(), of_rows, strict=True))
+    counts, n = counts.reshape(2, -1), sides.shape[1]
+    same = counts[0] == counts[1]
+    if wrong:
+        same = np.array([np.array_equal(wrong[k], wrong[n + k], equal_nan=True) for k in range(n)])
+    off = (counts != path.at(sides)).any(axis=0) | same
     return int(off.sum()), len(off)
 
 
-def refitted(X: np.ndarray, y: np.ndarray, path: Any, cv: Any) -> tuple[int, int]:
+def refitted(case: Case, path: Any) -> tuple[int, int]:
     """How many rows do not change where they are said to, their training sets solved afresh."""
+    X, y, cv, _ = case
     sides, off = around(path.changed_at), 0
     folds = list(read_folds(X, y, cv))
     of = {int(row): fold for fold in folds for row in fold[1]}
@@ -131,25 +170,23 @@ def read_folds(X: np.ndarray, y: np.ndarray, cv: Any) -> Iterator[Any]:
     yield from splitter.split(X, y)
 
 
-def check(
-    X: np.ndarray, y: np.ndarray, cv: Any, count: int, file: Path | None, refit: bool
-) -> tuple[str, int]:
+def check(case: Case, count: int, file: Path | None, refit: bool) -> tuple[str, int]:
     """What one case gives, and how many counts differ."""
     rng = np.random.default_rng(0)
     Cs = np.exp(rng.uniform(np.log(LOW), np.log(HIGH), count))
-    expected = kept_counts(X, y, Cs, cv, file)
+    expected = kept_counts(case, Cs, file)
     start = time.process_time()
-    path = exactcv.error_path(X, y, C_range=(LOW, HIGH), cv=cv, n_jobs=1)
+    path = case.path()
     seconds = time.process_time() - start
     differ = int((expected != path.at(Cs)).sum())
-    off, of = beside(X, y, path, cv)
+    off, of = beside(case, path)
     text = (
         f"{len(path.breakpoints)} breakpoints, {seconds:.1f} s, certificate exact: "
         f"{path.certificate.exact}; {differ} of {count} counts differ; {off} of {of} breakpoints "
         "not where they should be"
     )
-    if refit:
-        other, of = refitted(X, y, path, cv)
+    if refit and case.weight is None and len(np.unique(case.y)) == 2:
+        other, of = refitted(case, path)
         text, off = f"{text}; {other} of {of} rows refitted differ", off + other
     return text, differ + off + (not path.certificate.exact)
 
@@ -160,7 +197,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--cv", nargs="+", default=("loo", "10"))
-    parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS)
+    parser.add_argument("--rows", nargs="+", choices=(*ROWS, "weighted"), default=ROWS)
+    parser.add_argument("--most", type=int)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--refit", action="store_true")
     given = parser.parse_args(arguments)
@@ -170,13 +208,17 @@ def main(arguments: list[str] | None = None) -> int:
     for name in given.sets:
         for rows in given.rows:
             X, y = load(given.data, name)
+            if given.most is not None:
+                drawn = np.sort(np.random.default_rng(3).permutation(len(y))[: given.most])
+                X, y = X[drawn], y[drawn]
             if rows == "repeated":
                 X, y = repeated(X, y)
             for cv in given.cv:
                 case = name if rows == "plain" else f"{name}_{rows}"
                 file = None if given.keep is None else given.keep / f"{case}_{cv}.npz"
                 folds = "loo" if cv == "loo" else int(cv)
-                text, bad = check(X, y, folds, given.count, file, given.refit)
+                one = Case(X, y, folds, weights(y) if rows == "weighted" else None)
+                text, bad = check(one, given.count, file, given.refit)
                 wrong += bad
                 kind = f"{case}, n = {len(y)}, {cv}"
                 print(f"{kind}: {text}", flush=True)
