@@ -2,9 +2,11 @@
 
 A solution is a function of the boxes C_i = C w_i.  To forget a row is to move its box to 0, to add
 one is to move its box from 0; a weight that changes is the same kind of thing.  From a solution at
-hand most rows stay where they are, so that block steps with the factor of the rows at a knot, which
-is kept from move to move, find the new one in a few small linear solves (``path.py`` tells what
-happens where they do not).
+hand most rows stay where they are, so that a few linear solves find the new one, with the factor of
+the rows at a knot, which is kept from move to move.  Where many rows are free all of it waits for
+memory: a step is one pass over the factor, for the coefficients alone, and K c of what it gives is
+what the judge needs anyway; it also says which rows leave their place.  Moves that take more than a
+few steps go on with block steps (``path.py``).
 
 Every solution is judged from its coefficients.  K c is that of the solution before, as it was
 judged, and K times what differs, where few coefficients do; from nothing every 16th time, so that
