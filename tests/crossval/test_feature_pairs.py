@@ -15,7 +15,8 @@ from exactcv.crossval.feature_pairs import (
     FeatureResults,
     cross_validate_features,
 )
-from exactcv.crossval.one_vs_one import ManyClasses, PairResults, cross_validate_pairs
+from exactcv.crossval.classes import ManyClasses
+from exactcv.crossval.one_vs_one import PairResults, cross_validate_pairs
 from exactcv.crossval.run import KernelRows, Plan
 from exactcv.lowrank.open_source import open_source
 from exactcv.lowrank.options import Options

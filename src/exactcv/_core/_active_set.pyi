@@ -32,6 +32,19 @@ class ActiveSet:
         tol: float = 1e-11,
         max_iter: int = 100000,
     ) -> tuple[float, int, int]: ...
+    def solve_sets(
+        self,
+        Cs: FloatArray,
+        levels: FloatArray,
+        state: NDArray[np.int8],
+        c: FloatArray,
+        h: FloatArray,
+        b: FloatArray,
+        crowd: float,
+        monotone: bool,
+        solved: NDArray[np.uint8],
+        gammas: FloatArray | None = ...,
+    ) -> int: ...
     def make_feasible(
         self, C: float, state: NDArray[np.int8], c: FloatArray, h: FloatArray, b: float
     ) -> None: ...
