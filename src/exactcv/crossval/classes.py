@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -220,9 +219,7 @@ def cut_down(task: Classes, inside: BoolArray) -> Part:
     return Part(pick, kept, own, alone, tuple(others[ends[f] : ends[f + 1]] for f in which))
 
 
-def _among(
-    inside: BoolArray, place: IntArray, rows: IntArray, offsets: IntArray
-) -> list[IntArray]:
+def _among(inside: BoolArray, place: IntArray, rows: IntArray, offsets: IntArray) -> list[IntArray]:
     """Of lists of rows, one after the other, those inside, by their places."""
     mine = inside[rows]
     found, ends = place[rows[mine]], np.concatenate([[0], np.cumsum(mine)])[offsets]

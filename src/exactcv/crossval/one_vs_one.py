@@ -232,9 +232,7 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> Solv
     fit = PairFit(first, second, pair.rows, ledger.coef, ledger.intercept)
     kept = decision if task.plan.want_decision else np.zeros((0, 0))
     counts = {name: n for name, n in ran.stats.items() if isinstance(n, int)} | ledger.counts()
-    return SolvedPair(
-        fit, part, for_second, kept, ran.certificate, ledger.at_bound(), counts
-    )
+    return SolvedPair(fit, part, for_second, kept, ran.certificate, ledger.at_bound(), counts)
 
 
 def _everywhere(task: ManyClasses, ledger: Ledger, part: Part, guests: Guests | None) -> FloatArray:

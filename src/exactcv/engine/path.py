@@ -174,9 +174,11 @@ class Tracker:
 
     def resume(self, weight: FloatArray, cancel: NDArray[np.int32]) -> None:
         """Other boxes of the rows from here on; the factor of the free rows is kept."""
-        self._levels[:] = self.problem.loss.coefficient_levels(weight)  # the solver's own
-        self.problem, self._cancel = self.problem.weighted(weight), cancel
-        self.__dict__.pop("_working_sets", None)
+        self._levels[:] = self.problem.loss.coefficient_levels(weight)  # the solvers' own
+        self.problem = self.problem.weighted(weight)
+        if cancel is not self._cancel or not isinstance(self.problem.kernel_rows, np.ndarray):
+            self.__dict__.pop("_working_sets", None)  # the kernel may be another by now
+        self._cancel = cancel
 
     def start_over(self, weight: FloatArray) -> None:
         """Other boxes of the rows, and nothing is known yet: as a new tracker, but made at once."""

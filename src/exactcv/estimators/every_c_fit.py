@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..crossval.classes import ManyClasses
 from ..crossval.error_path import follow_path, path_plan
 from ..crossval.error_path_result import ErrorPath
-from ..crossval.classes import ManyClasses
 from ..crossval.scoring import Scorer
 from ..crossval.tuning import Tuning
 from ..exceptions import InputError, Interrupted, UnsupportedError
