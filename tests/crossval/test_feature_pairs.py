@@ -10,12 +10,13 @@ import pytest
 from sklearn.model_selection import GroupKFold, ShuffleSplit
 
 import exactcv
+from exactcv.crossval.classes import ManyClasses
 from exactcv.crossval.feature_pairs import (
     FeatureClasses,
     FeatureResults,
     cross_validate_features,
 )
-from exactcv.crossval.one_vs_one import ManyClasses, PairResults, cross_validate_pairs
+from exactcv.crossval.one_vs_one import PairResults, cross_validate_pairs
 from exactcv.crossval.run import KernelRows, Plan
 from exactcv.lowrank.open_source import open_source
 from exactcv.lowrank.options import Options

@@ -8,7 +8,8 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.model_selection import StratifiedKFold
 
 from exactcv._core._gather import gather
-from exactcv.crossval.one_vs_one import ManyClasses, PairFit, by_class, cross_validate_pairs
+from exactcv.crossval.classes import ManyClasses, PairFit
+from exactcv.crossval.one_vs_one import by_class, cross_validate_pairs
 from exactcv.crossval.run import KernelRows
 from exactcv.estimators.drop_in.solve import left_out_values, trained_values
 from exactcv.problem.folds import Folds, leave_one_out_folds, make_folds

@@ -527,3 +527,43 @@ def test_folds_by_the_factor_of_the_full_data_are_those_of_refits():
     assert found.certificate.exact and oracle.certificate.exact
     np.testing.assert_allclose(found.decision, oracle.decision, atol=1e-7)
     np.testing.assert_array_equal(found.decision, again.decision)
+
+
+def test_a_factor_is_lent_only_to_sets_that_it_helps():
+    K, lender, _ = lender_and(650, 600)
+    assert lender.worth_lending(40) and not lender.worth_lending(120)
+    np.testing.assert_array_equal(lender.rows, np.arange(600))
+    lender.release()
+    assert len(lender.rows) == 0 and not lender.worth_lending(0)
+    assert_solves(lender, K, np.arange(30, 640))
+    assert lender.n_factorised == 2
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+def test_several_training_sets_in_one_call(monotone):
+    """As one after the other, each with a factor of its own."""
+    rng, n = np.random.default_rng(5), 60
+    X = rng.normal(size=(n, 3))
+    K, y = rbf_kernel(X, gamma=0.5), np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0)
+    loss = hinge(y)
+    boxes = np.ones((4, n))
+    for fold, box in enumerate(boxes):
+        box[fold::4] = 0.0
+    levels, Cs = loss.coefficient_levels(boxes), np.array([1.0, 1.0, 2.0, 0.5])
+    state = np.where(boxes == 0, np.int8(-1), np.where(y > 0, np.int8(0), np.int8(2)))
+    c = np.where(boxes > 0, Cs[:, None] * y, 0.0)
+    h, b, solved = c @ K, np.zeros(4), np.empty(4, dtype=np.uint8)
+    sets = state.copy(), c.copy(), h.copy(), b.copy()
+    whole = ActiveSet(K, loss.knots, loss.coefficient_levels(np.ones(n)), True)
+    count = whole.solve_sets(Cs, levels, *sets, np.inf, monotone, solved)
+    total = 0
+    for k in range(4):
+        one = ActiveSet(K, loss.knots, levels[k], True)
+        given = state[k].copy(), c[k].copy(), h[k].copy()
+        intercept, status, done = one.solve(Cs[k], *given, 0.0, monotone)
+        total += done
+        assert bool(solved[k]) == (status == Status.CONVERGED)
+        for mine, expected in zip(sets, (*given, intercept), strict=True):
+            np.testing.assert_array_equal(mine[k], expected)
+    assert count == total
+    assert solved.all() or not monotone

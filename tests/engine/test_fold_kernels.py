@@ -7,7 +7,7 @@ import pytest
 
 from exactcv._core._active_set import ActiveSet, Status, census
 from exactcv._core._factor import Factor
-from exactcv._core._gather import RbfRows, combine, rbf
+from exactcv._core._gather import RbfRows, combine, combine_parts, rbf
 from exactcv.engine.fold_kernels import RbfOfFolds, rbf_matrix
 from exactcv.engine.path import at_knot
 from exactcv.problem.losses import hinge
@@ -120,3 +120,19 @@ def test_a_factor_counts_the_multiplications_of_the_changes_since_it_was_made() 
     )
     state[:100] = 0
     assert factor.census(state) == (23, pytest.approx(23**3 / 6))  # too many
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_parts_are_combined_one_by_one(own: bool) -> None:
+    rng, D = np.random.default_rng(7), squares(40, 7)
+    rows, offsets = rng.integers(0, 40, 25), np.array([0, 10, 10, 25])
+    columns, constant = np.arange(5, 35), rng.normal(size=3)
+    coef = rng.normal(size=(3, 30)) * (rng.uniform(size=(3, 30)) < 0.4)
+    gammas = np.array([0.1, 0.2, 0.3]) if own else None
+    found = combine_parts(D, rows, offsets, columns, coef, constant, gammas)
+    for k in range(3):
+        part = slice(offsets[k], offsets[k + 1])
+        gamma = -1.0 if gammas is None else gammas[k]
+        one = combine(D, rows[part], columns, coef[k : k + 1], constant[k : k + 1], gamma)
+        np.testing.assert_array_equal(found[part], one[0])
+    assert len(combine_parts(D, rows[:0], np.zeros(4, np.intp), columns, coef, constant)) == 0

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn import config_context
 from sklearn import model_selection as theirs
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA, TruncatedSVD
@@ -32,6 +33,7 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, NuSVC
 
 import exactcv
+from exactcv.estimators.drop_in.models import Candidate, Foreign, read_candidates
 from exactcv.estimators.drop_in.takeover import row_wise, why_not_estimator
 
 X, Y = make_classification(80, 5, weights=[0.75], random_state=3)
@@ -404,3 +406,28 @@ def test_errors_are_theirs_and_a_note_names_the_cell(call: str, spoil: str, said
     assert type(ours) is type(original)
     assert str(ours) == str(original)
     assert re.search(said, "\n".join(ours.__notes__))
+
+
+def test_copies_of_a_plain_svc_are_those_of_scikit_learn() -> None:
+    """Without its own copying and checking, where that would tell nothing new."""
+    base, X = SVC(gamma=0.5, class_weight=None), np.eye(3)
+    grid = [{"C": 1.0}, {"C": 1.0, "gamma": 0.1}, {"C": -1.0}, {"C": 1.0, "shrinking": False}]
+    grid += [{"C": np.float64(2.0), "gamma": "auto"}, {"C": np.nan}, {"C": True}, {"C": -1.0}]
+    found = read_candidates(base, grid, X)
+    for one, params in zip(found, grid, strict=True):
+        expected = clone(base).set_params(**params)
+        reason = why_not_estimator(expected, X)
+        assert isinstance(one, Foreign) == (reason is not None)
+        if isinstance(one, Candidate):
+            assert one.estimator.get_params() == expected.get_params()
+            assert one.estimator is not base
+        else:
+            assert one.reason == reason
+
+
+def test_copies_carry_what_else_an_svc_carries() -> None:
+    with config_context(enable_metadata_routing=True):
+        base = SVC(gamma=0.5).set_fit_request(sample_weight=True)
+        (found,) = read_candidates(base, [{"C": 2.0}], np.eye(3))
+        assert isinstance(found, Candidate)
+        assert found.estimator.get_metadata_routing().fit.requests == {"sample_weight": True}

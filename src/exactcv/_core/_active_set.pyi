@@ -44,6 +44,19 @@ class ActiveSet:
         b: float,
         tol: float = 1e-11,
     ) -> tuple[int, float]: ...
+    def solve_sets(
+        self,
+        Cs: FloatArray,
+        levels: FloatArray,
+        state: NDArray[np.int8],
+        c: FloatArray,
+        h: FloatArray,
+        b: FloatArray,
+        crowd: float,
+        monotone: bool,
+        solved: NDArray[np.uint8],
+        gammas: FloatArray | None = ...,
+    ) -> int: ...
     def make_feasible(
         self, C: float, state: NDArray[np.int8], c: FloatArray, h: FloatArray, b: float
     ) -> None: ...

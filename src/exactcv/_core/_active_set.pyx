@@ -265,6 +265,39 @@ cdef class ActiveSet:
             state[self.violators[i]] = self.wanted[self.violators[i]]
         return count, residual
 
+    def solve_sets(self, const double[::1] Cs, const double[:, :, ::1] levels,
+                   signed char[:, ::1] state, double[:, ::1] c, double[:, ::1] h, double[::1] b,
+                   double crowd, bint monotone, unsigned char[::1] solved, gammas=None):
+        """`solve` several training sets, each with its C and levels.
+
+        The factor knows nothing when a set begins.  With ``gammas`` each has its own kernel, and h
+        is computed here.  Where ``solved`` is 0 the steps have failed, and nothing is changed
+        (unless ``monotone``).  Returns the number of iterations.
+        """
+        cdef Py_ssize_t i, k
+        cdef int status, done, total = 0
+        cdef const double[:, ::1] own = self.levels
+        for k in range(Cs.shape[0]):
+            self.levels = levels[k]
+            self.factor.start_over()
+            if gammas is not None:
+                self.source.start_over(gammas[k])
+                h[k, :] = 0.0
+                for i in range(self.n):
+                    if c[k, i] != 0.0:
+                        self.pending_rows[self.n_pending] = i
+                        self.pending_steps[self.n_pending] = c[k, i]
+                        self.n_pending += 1
+                        if self.n_pending == self.pending_rows.shape[0]:
+                            self._flush(h[k])
+                self._flush(h[k])
+            b[k], status, done = self.solve(Cs[k], state[k], c[k], h[k], b[k], monotone,
+                                            crowd=crowd)
+            solved[k] = status == CONVERGED
+            total += done
+        self.levels = own
+        return total
+
     cdef void _copy(self, signed char[::1] state, double[::1] c, double[::1] h,
                     signed char[::1] state_to, double[::1] c_to, double[::1] h_to) noexcept nogil:
         memcpy(&state_to[0], &state[0], self.n)

@@ -51,6 +51,14 @@ cdef double _afresh_cost(double size) noexcept nogil:
     return size**3 / 6
 
 
+cdef double _borrowed_cost(double n_base, double left, double came) noexcept nogil:
+    """The same of the changes to a base that some rows have left, and to which some came.
+
+    A row that leaves takes the part of the triangle below it, a third of it in the mean.
+    """
+    return n_base * (n_base * (left / 6 + came / 2) + (left + came) ** 2 / 2)
+
+
 cdef class Factor:
     """G_MM, ready to solve with, for a sequence of sets M.
 
@@ -106,6 +114,23 @@ cdef class Factor:
         same = &other.K[0, 0] == &self.K[0, 0] and other.constant == self.constant
         self.lender = other if same and other.firm and other.n_base >= LENT else None
         self.distrusted = False
+
+    def worth_lending(self, Py_ssize_t left):
+        """Is the base of any use to a factor whose sets lack at least so many of its rows?"""
+        return (self.firm and self.n_base >= LENT and left <= self.n_base / SHARE
+                and _borrowed_cost(self.n_base, left, 0.0)
+                < (1.0 - SAVED) * _afresh_cost(self.n_base - left))
+
+    @property
+    def rows(self):
+        """The rows of the base."""
+        return np.array(self.base[:self.n_base])
+
+    def release(self):
+        """Give the memory back; nothing is known any more."""
+        self._clear()
+        self.triangle, self.borrowed = np.empty(16 * 16), False
+        self.columns = self.inner = self.schur = self.work = np.empty(1)
 
     def census(self, const signed char[::1] state):
         """How many rows are at a knot, and how many multiplications M = these rows would take.
@@ -188,8 +213,7 @@ cdef class Factor:
         n_base, left, came = self.lender.n_base, self.lender.n_base - kept, size - kept
         if left + came > n_base / SHARE:
             return INFINITY
-        # A row that leaves takes the part of the triangle below it, a third of it in the mean.
-        return n_base * (n_base * (left / 6 + came / 2) + (left + came) ** 2 / 2)
+        return _borrowed_cost(n_base, left, came)
 
     def _borrow(self):
         """Take the base of another."""

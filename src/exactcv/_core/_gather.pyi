@@ -16,6 +16,15 @@ def combine(
     constant: FloatArray,
     gamma: float = ...,
 ) -> FloatArray: ...
+def combine_parts(
+    K: FloatArray,
+    rows: IntArray,
+    offsets: IntArray,
+    columns: IntArray,
+    coef: FloatArray,
+    constant: FloatArray,
+    gammas: FloatArray | None = ...,
+) -> FloatArray: ...
 
 @final
 class RbfRows:

@@ -85,6 +85,41 @@ def combine(const double[:, ::1] K, const Py_ssize_t[::1] rows, const Py_ssize_t
     return out
 
 
+def combine_parts(const double[:, ::1] K, const Py_ssize_t[::1] rows,
+                  const Py_ssize_t[::1] offsets, const Py_ssize_t[::1] columns,
+                  const double[:, ::1] coef, const double[::1] constant, gammas=None):
+    """Solution k on rows[offsets[k] : offsets[k + 1]], as by `combine`, one part after the other.
+
+    With ``gammas`` solution k has the kernel exp(-gammas[k] K).
+    """
+    cdef Py_ssize_t i, j, k, n, n_runs, start, most = 0
+    cdef double[::1] own = np.full(coef.shape[0], -1.0) if gammas is None else np.array(gammas)
+    out = np.zeros(rows.shape[0])
+    cdef double[::1] values = out
+    for k in range(coef.shape[0]):
+        most = max(most, offsets[k + 1] - offsets[k])
+    if most == 0:
+        return out
+    cdef Py_ssize_t[::1] ends = np.empty(most // LONG + 1, dtype=np.intp)
+    cdef double[::1] entries = np.empty(most)
+    with nogil:
+        for k in range(coef.shape[0]):
+            start, n = offsets[k], offsets[k + 1] - offsets[k]
+            if n == 0:
+                continue
+            n_runs = runs(rows[start:start + n], ends)
+            for j in range(coef.shape[1]):
+                if coef[k, j] == 0.0:
+                    continue
+                pick(&K[columns[j], 0], rows[start:start + n], ends, n_runs, &entries[0])
+                if own[k] >= 0.0:
+                    exactcv_rbf(&entries[0], n, own[k])
+                exactcv_axpy(coef[k, j], &entries[0], n, &values[start])
+            for i in range(start, start + n):
+                values[i] += constant[k]
+    return out
+
+
 def copy_columns(const double[:, ::1] values, const Py_ssize_t[::1] source,
                  const Py_ssize_t[::1] to, const double[::1] share, double[:, ::1] out):
     """out[:, to] = values[:, source] * share; in place if no column is both source and target."""

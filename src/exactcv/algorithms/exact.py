@@ -18,7 +18,7 @@ import numpy as np
 
 from .. import tolerances
 from .._core._factor import Factor
-from ..engine.blocks import solve_folds, together
+from ..engine.blocks import solve_folds, to_lend, together
 from ..engine.bounds import Span
 from ..engine.leave_one_out import LeaveOneOut, runs
 from ..engine.merged import Merged
@@ -116,8 +116,10 @@ class Exact:
         merged: Merged,
         factor: Factor,
     ) -> dict[str, Any]:
+        lent = to_lend(task, merged, factor)
+
         def work(folds: range) -> int:
-            return solve_folds(task, ledger, folds, points, merged, workers.cancel, factor)
+            return solve_folds(task, ledger, folds, points, merged, workers.cancel, lent)
 
         return {"fold_solves": sum(workers.map(work, together(task)))}
 

@@ -244,11 +244,14 @@ def _repeated(
     if n < 2:
         raise InputError("all tests are of a single group or row: there is nothing to be drawn")
     samples, chosen = [], np.zeros(len(everyone), dtype=np.intp)
+    # Where every unit has one test, it is quicker to put the draws in the order of the tests than
+    # the counts.
+    single = len(unit) == n
+    place = np.argsort(unit)
     for drawn in draws(n, check_bootstraps(n_bootstrap), random_state):
-        counts = _counts(drawn, n)
-        best = points.choose(measure(everyone, counts[:, unit]))
-        outside = (counts == 0).astype(float)[:, unit]
-        samples.append(_judged(measure, best, outside))
+        counts = _counts(place[drawn], n) if single else _counts(drawn, n)[:, unit]
+        best = points.choose(measure(everyone, counts))
+        samples.append(_judged(measure, best, (counts == 0).astype(float)))
         chosen += np.bincount(best[best >= 0], minlength=len(everyone))
     return np.concatenate(samples), chosen
 

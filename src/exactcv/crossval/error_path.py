@@ -32,9 +32,9 @@ from ..types import (
     Splits,
     Vector,
 )
+from .classes import ManyClasses
 from .error_path_result import ErrorPath, path_of
 from .every_c import errors_at_every_c
-from .one_vs_one import ManyClasses
 from .run import KernelRows, Plan
 
 __all__ = ["check_range", "error_path", "follow_path", "path_plan"]

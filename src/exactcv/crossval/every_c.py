@@ -26,7 +26,8 @@ from ..problem.problem import Problem
 from ..runtime.threads import Workers
 from ..tolerances import TIE
 from ..types import BoolArray, FloatArray, IntArray
-from .one_vs_one import ManyClasses, cut_down, most_votes
+from .classes import ManyClasses, cut_down
+from .one_vs_one import most_votes
 
 __all__ = ["Errors", "errors_at_every_c"]
 

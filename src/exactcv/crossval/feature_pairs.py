@@ -29,7 +29,8 @@ from ..problem.grid import Grid
 from ..runtime.threads import Workers
 from ..tolerances import TIE
 from ..types import BoolArray, FloatArray, IntArray
-from .one_vs_one import Part, added_counts, cut_down, largest_first, worst_certificate
+from .classes import Part, cut_down
+from .one_vs_one import added_counts, largest_first, worst_certificate
 from .run import Ran, run
 
 __all__ = ["FeatureClasses", "FeatureResults", "cross_validate_features"]
@@ -255,6 +256,15 @@ class _Ballot:
 class _Solved:
     ran: Ran[Entries]
     part: Part
+
+    @property
+    def certificate(self) -> Certificate:
+        return self.ran.certificate
+
+    @property
+    def counts(self) -> dict[str, int]:
+        counted = {name: n for name, n in self.ran.stats.items() if isinstance(n, int)}
+        return counted | self.ran.ledger.counts()
 
 
 class _Pair:

@@ -19,7 +19,7 @@ from ..problem.losses import hinge
 from ..problem.problem import Problem
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
-from .one_vs_one import PairFit
+from .classes import PairFit
 from .run import KernelRows
 
 __all__ = ["MovingPair", "MovingPairs"]

@@ -22,34 +22,28 @@ classes in scikit-learn.  LIBSVM and scikit-learn's "ovo" columns have the oppos
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.fold_kernels import RbfOfFolds, rbf_matrix
 from ..judge.certificate import Certificate
 from ..judge.ledger import HOW, Ledger
-from ..problem.folds import Folds, folds_of_rows
-from ..problem.grid import Grid
 from ..problem.problem import Guests
 from ..runtime.threads import Workers
 from ..tolerances import TIE
 from ..types import BoolArray, FloatArray, IntArray
-from .run import KernelRows, Plan, Ran, run
+from .classes import Classes, ManyClasses, PairFit, Part, SolvedPair
+from .run import run
+from .small_pairs import groups_of, solve_together
 
 __all__ = [
-    "Classes",
-    "ManyClasses",
-    "PairFit",
     "PairResults",
-    "Part",
     "added_counts",
     "by_class",
     "cross_validate_pairs",
-    "cut_down",
     "largest_first",
     "most_votes",
     "ovo_columns",
@@ -57,99 +51,6 @@ __all__ = [
     "votes_of",
     "worst_certificate",
 ]
-
-
-class Classes(Protocol):
-    """What the pairs of classes are cut out of, whatever their rows are."""
-
-    @property
-    def codes(self) -> NDArray[np.integer]: ...
-    @property
-    def weight(self) -> FloatArray: ...
-    @property
-    def folds(self) -> Folds: ...
-    @property
-    def grid(self) -> Grid: ...
-    @property
-    def n_classes(self) -> int: ...
-    @property
-    def pairs(self) -> list[tuple[int, int]]: ...
-
-    @property
-    def every_fold(self) -> bool:
-        """Does a fold have a model of its own also where it leaves out no row of a pair?"""
-        ...
-
-
-@dataclass(frozen=True)
-class ManyClasses:
-    """What is to be cross-validated: a ``Task`` for any number of classes, checked before.
-
-    Attributes
-    ----------
-    rows : KernelRows
-        Of all classes.
-    codes : (n,) int
-        Classes 0 to k - 1; each needs a row of positive weight in every training set, except
-        that leave-one-out of several classes may leave out the only one.
-    weight : (n,)
-    folds, grid : Folds, Grid
-        Of all rows.
-    plan : Plan
-    ties_are_wrong : bool
-        Does a left-out value of zero (up to 1e-9) vote against the row's own class?  If not, for
-        the second class of its pair, as in LIBSVM.
-    gammas : (F + 1,), optional
-        Where given, ``rows`` holds squared distances, and the kernel of fold f is
-        exp(-gammas[f] D); the last is for the full data, whose solution is a guide to the folds.
-        For method "exact" and folds that leave out several rows.
-    """
-
-    rows: KernelRows
-    codes: NDArray[np.integer]
-    weight: FloatArray
-    folds: Folds
-    grid: Grid
-    plan: Plan = field(default_factory=Plan)
-    ties_are_wrong: bool = True
-    gammas: FloatArray | None = None
-
-    @property
-    def n_classes(self) -> int:
-        return int(self.codes.max()) + 1
-
-    def moved(self, order: IntArray, place: IntArray) -> ManyClasses:
-        """The same where ``rows`` are in that order (`by_class`) already, and nothing else is."""
-        codes, weight = self.codes[order], self.weight[order]
-        return replace(self, codes=codes, weight=weight, folds=self.folds.moved(place))
-
-    @property
-    def pairs(self) -> list[tuple[int, int]]:
-        """(0, 1), (0, 2), ..., (k-2, k-1): LIBSVM's order."""
-        return list(combinations(range(self.n_classes), 2))
-
-    @property
-    def every_fold(self) -> bool:
-        scaled = self.grid.scale_with_fold and not self.folds.leave_one_out
-        return scaled or self.gammas is not None
-
-
-@dataclass(frozen=True)
-class PairFit:
-    """The full-data models of one pair: on ``rows``, f = K[:, rows] coef + intercept."""
-
-    first: int
-    second: int
-    rows: IntArray
-    coef: FloatArray  # (L, len(rows)), positive for the second class
-    intercept: FloatArray  # (L,)
-
-    def of_rows(self, order: IntArray) -> PairFit:
-        """The same where row i is row order[i] of the data."""
-        rows = order[self.rows]
-        sorted_rows = np.argsort(rows, kind="stable")
-        coef = np.ascontiguousarray(self.coef[:, sorted_rows])
-        return replace(self, rows=rows[sorted_rows], coef=coef)
 
 
 @dataclass(frozen=True)
@@ -211,15 +112,20 @@ def cross_validate_pairs(task: ManyClasses, workers: Workers) -> PairResults:
     (array([[0, 0, 1, 1, 2, 2]]), (1, 6, 3))
     """
     workers.watch.expect(len(task.pairs))
-    if task.n_classes == 2:
-        done = [_solve(task, 0, 1, workers)]
-    else:
+    order = largest_first(task)
+    if len(order) > 1:
         task = replace(task, rows=task.rows.compared())
-        # Each pair in one thread: there are enough of them.
-        order = largest_first(task)
-        solved = workers.map(lambda pair: _solve(task, *pair, workers.alone()), order)
-        done = sorted(solved, key=lambda one: (one.fit.first, one.fit.second))
-    return _gather(task, done)
+    # Each pair in one thread: there are enough of them.
+    groups = groups_of(task, order)
+    together = workers.map(lambda pairs: solve_together(task, pairs, workers.alone()), groups)
+    done = [solved for group in together for solved in group]
+    have = {(one.fit.first, one.fit.second) for one in done}
+    rest = [pair for pair in order if pair not in have]
+    if len(order) == 1:
+        done += [_solve(task, *pair, workers) for pair in rest]
+    else:
+        done += workers.map(lambda pair: _solve(task, *pair, workers.alone()), rest)
+    return _gather(task, sorted(done, key=lambda one: (one.fit.first, one.fit.second)))
 
 
 def largest_first(task: Classes) -> list[tuple[int, int]]:
@@ -306,52 +212,11 @@ def ovr_columns(decision: FloatArray, n_classes: int) -> FloatArray:
 # --- one pair ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Part:
-    """What one pair sees of the folds.
-
-    kept : the folds (numbered as the caller does) that it solves; the others leave out none of its
-        rows, and their model is that of the full data.
-    own : which of the T tests are on its own rows.
-    alone : which of the T tests are on the only row of one of its classes: without that row
-        there is nothing to train on, and the pair votes for the other class.
-    guest_at : for each fold kept, the tests on other rows, as positions along T; nothing in
-        leave-one-out, where all of these are of the full data's model.
-    """
-
-    folds: Folds
-    kept: IntArray
-    own: BoolArray
-    alone: BoolArray
-    guest_at: tuple[IntArray, ...]
-
-
-@dataclass(frozen=True)
-class _Solved:
-    fit: PairFit
-    ran: Ran[Ledger]
-    part: Part
-    for_second: BoolArray  # (L, T)
-    decision: FloatArray  # (L, T), or empty unless wanted
-
-
-def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Solved:
+def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> SolvedPair:
     """Cross-validate one pair, and evaluate it on the rows of other classes."""
-    inside = (task.codes == first) | (task.codes == second)
-    rows = np.flatnonzero(inside)
-    signs = np.where(task.codes[rows] == second, 1.0, -1.0)
-    part, guests, kernels, gammas = cut_down(task, inside), None, None, None
-    own = task.rows if inside.all() else task.rows.part(rows)
-    if task.gammas is not None:
-        gammas = np.append(task.gammas[part.kept], task.gammas[-1])
-        kernels = RbfOfFolds(task.rows.K, rows, own.K, gammas)
-        own = replace(own, K=rbf_matrix(own.K, float(gammas[-1])))
-    if not inside.all():
-        test = tuple(task.folds.pair_rows[at] for at in part.guest_at)
-        guests = Guests(task.rows.K, rows, test, gammas)
-    job = task.plan.task(own, signs, task.weight[rows], part.folds, task.grid, guests)
-    job = job if kernels is None else replace(job, kernels=kernels)
-    ran = run(job, task.plan.method, workers)
+    pair = task.pair(first, second)
+    part, guests = pair.part, pair.task.guests
+    ran = run(pair.task, task.plan.method, workers)
     ledger = ran.ledger
     decision = _everywhere(task, ledger, part, guests)
     lost = task.codes[task.folds.pair_rows[part.alone]]
@@ -364,51 +229,10 @@ def _solve(task: ManyClasses, first: int, second: int, workers: Workers) -> _Sol
         unknown = np.isnan(decision[:, part.own])
         by_ledger = np.where(unknown, by_ledger, for_second[:, part.own])
     for_second[:, part.own] = by_ledger
-    fit = PairFit(first, second, rows, ledger.coef, ledger.intercept)
+    fit = PairFit(first, second, pair.rows, ledger.coef, ledger.intercept)
     kept = decision if task.plan.want_decision else np.zeros((0, 0))
-    return _Solved(fit, ran, part, for_second, kept)
-
-
-def cut_down(task: Classes, inside: BoolArray) -> Part:
-    """The folds as one pair sees them."""
-    folds = task.folds
-    alone = _alone(task, inside)[folds.pair_rows]
-    own = inside[folds.pair_rows] & ~alone
-    if inside.all():
-        nobody = (np.zeros(0, dtype=np.intp),) * len(folds)
-        return Part(folds, np.arange(len(folds)), own, alone, nobody)
-    place = np.cumsum(inside) - 1  # among the rows of the pair
-    if folds.leave_one_out and own.any():
-        kept = np.flatnonzero(own)
-        pick = folds_of_rows(int(inside.sum()), place[folds.pair_rows[kept]])
-        return Part(pick, kept, own, alone, ())
-    left_out = [place[out[inside[out]]] for out in folds.left_out]
-    test = [place[rows[inside[rows]]] for rows in folds.test]
-    # A fold that tests its own training rows is kept even if it leaves none of them out.
-    touched = [len(out) or len(rows) for out, rows in zip(left_out, test, strict=True)]
-    solved = np.ones(len(folds), bool) if task.every_fold else np.array(touched, bool)
-    solved[folds.pair_folds[alone]] = False
-    kept = np.flatnonzero(solved)
-    n = int(np.count_nonzero(inside))
-    if not len(kept):  # no fold touches this pair: one that leaves nothing out, for the full data
-        nothing = (np.zeros(0, dtype=np.intp),)
-        return Part(Folds(n, nothing, nothing, np.ones(1)), kept, own, alone, nothing)
-    ratio = None
-    if not folds.leave_one_out:
-        ratio = np.array([folds.ratio(int(f)) for f in kept])
-    pick = Folds(n, tuple(left_out[f] for f in kept), tuple(test[f] for f in kept), ratio)
-    offsets = folds.offsets
-    positions = (np.arange(offsets[f], offsets[f + 1]) for f in kept)
-    return Part(pick, kept, own, alone, tuple(at[~own[at]] for at in positions))
-
-
-def _alone(task: Classes, inside: BoolArray) -> BoolArray:
-    """Rows of a pair that are the only ones of their class, if they may be left out."""
-    if task.n_classes == 2 or not task.folds.leave_one_out:
-        return np.zeros(task.folds.n, dtype=bool)
-    some = task.weight > 0
-    sizes = np.bincount(task.codes[some], minlength=task.n_classes)
-    return inside & some & (sizes[task.codes] == 1)
+    counts = {name: n for name, n in ran.stats.items() if isinstance(n, int)} | ledger.counts()
+    return SolvedPair(fit, part, for_second, kept, ran.certificate, ledger.at_bound(), counts)
 
 
 def _everywhere(task: ManyClasses, ledger: Ledger, part: Part, guests: Guests | None) -> FloatArray:
@@ -433,7 +257,7 @@ def _everywhere(task: ManyClasses, ledger: Ledger, part: Part, guests: Guests | 
 # --- all pairs ---------------------------------------------------------------------------------
 
 
-def _gather(task: ManyClasses, done: list[_Solved]) -> PairResults:
+def _gather(task: ManyClasses, done: list[SolvedPair]) -> PairResults:
     n_grid, n_tests = len(task.grid), len(task.folds.pair_rows)
     by_class = np.zeros((task.n_classes, n_grid, n_tests), dtype=np.intp)
     for one in done:
@@ -444,7 +268,7 @@ def _gather(task: ManyClasses, done: list[_Solved]) -> PairResults:
         decision = np.stack([one.decision for one in done], axis=-1)
     wrong = most_votes(votes) != task.codes[task.folds.pair_rows]
     sizes = np.array([len(one.fit.rows) for one in done], dtype=float)
-    shares = [one.ran.ledger.at_bound() for one in done]
+    shares = [one.at_bound for one in done]
     return PairResults(
         votes=votes,
         wrong=wrong,
@@ -456,21 +280,23 @@ def _gather(task: ManyClasses, done: list[_Solved]) -> PairResults:
     )
 
 
-class SolvedPair(Protocol):
+class Judged(Protocol):
     """A pair that was cross-validated."""
 
     @property
-    def ran(self) -> Ran[Any]: ...
-    @property
     def part(self) -> Part: ...
+    @property
+    def certificate(self) -> Certificate: ...
+    @property
+    def counts(self) -> dict[str, int]: ...
 
 
-def worst_certificate(done: Sequence[SolvedPair], tol: float, convex: bool) -> Certificate:
+def worst_certificate(done: Sequence[Judged], tol: float, convex: bool) -> Certificate:
     """One certificate for all pairs, with folds numbered as the caller does."""
-    found = [one.ran.certificate for one in done]
+    found = [one.certificate for one in done]
     unresolved = set()
-    for one, certificate in zip(done, found, strict=True):
-        for l, fold in certificate.unresolved:
+    for one in done:
+        for l, fold in one.certificate.unresolved:
             known = 0 <= fold < len(one.part.kept)
             unresolved.add((l, int(one.part.kept[fold]) if known else -1))
     return Certificate(
@@ -485,12 +311,11 @@ def worst_certificate(done: Sequence[SolvedPair], tol: float, convex: bool) -> C
     )
 
 
-def added_counts(done: Sequence[SolvedPair], n_grid: int, n_folds: int) -> dict[str, int]:
-    """Slots by how they were settled; what the method counted, if it is a number, is added up."""
+def added_counts(done: Sequence[Judged], n_grid: int, n_folds: int) -> dict[str, int]:
+    """Slots by how they were settled; what the method counted is added up."""
     totals: dict[str, int] = dict.fromkeys(HOW, 0)
     for one in done:
-        counted = {name: n for name, n in one.ran.stats.items() if isinstance(n, int)}
-        for name, count in (counted | one.ran.ledger.counts()).items():
+        for name, count in one.counts.items():
             totals[name] = totals.get(name, 0) + count
         totals["unchanged"] += n_grid * (n_folds - len(one.part.kept))
     return totals

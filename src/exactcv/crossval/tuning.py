@@ -24,8 +24,9 @@ from ..runtime.progress import job
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .choice import best_point, smallest_within
+from .classes import ManyClasses, PairFit
 from .growth import edge
-from .one_vs_one import ManyClasses, PairFit, PairResults, by_class, cross_validate_pairs
+from .one_vs_one import PairResults, by_class, cross_validate_pairs
 from .pair_wins import play
 from .result import spread_of, standard_error
 from .run import KernelRows, Plan

@@ -17,7 +17,7 @@ from ..types import FloatArray
 from .merged import Merged
 from .path import Point, StateArray, Tracker, follow, rising
 
-__all__ = ["solve_folds", "together"]
+__all__ = ["FoldPath", "fold_paths", "solve_folds", "to_lend", "together"]
 
 # So many coefficients are entered at a time: those of all folds, where problems are small.
 AT_A_TIME = 20_000
@@ -30,8 +30,20 @@ def together(task: Task) -> list[range]:
     return [range(first, min(first + size, count)) for first in range(0, count, size)]
 
 
+def to_lend(task: Task, merged: Merged, factor: Factor) -> Factor | None:
+    """The factor of the full data, if some fold can lean on it; else its memory is given back."""
+    rows = factor.rows
+    for left_out in task.folds.left_out if task.kernels is None else ():
+        weight = task.problem.weight.copy()
+        weight[left_out] = 0.0
+        if factor.worth_lending(int(np.count_nonzero(merged.together(weight)[rows] == 0))):
+            return factor
+    factor.release()
+    return None
+
+
 @dataclass(frozen=True)
-class _Solved:
+class FoldPath:
     """The path of one fold; ``weight`` are those of rows, ``boxes`` of repeated rows as one."""
 
     fold: int
@@ -54,13 +66,10 @@ def solve_folds(
     """Solve some folds along the whole grid; returns the number of linear solves.
 
     ``full`` holds the full-data solutions along rising C, with repeated rows as one; ``factor`` is
-    that of the last, where it is at hand.
+    that of the last, where it is of use (`to_lend`).
     """
     order = rising(task.grid.Cs)
-    solved: list[_Solved] = []
-    for fold in folds:
-        tracker = solved[-1].tracker if solved else None
-        solved.append(_solve(task, fold, full, merged, cancel, tracker, factor))
+    solved = fold_paths(task, folds, full, merged, cancel, factor)
     good = ledger.solved(
         np.tile(order, len(solved)),
         np.repeat(np.asarray(folds, dtype=np.intp), len(order)),
@@ -76,28 +85,47 @@ def solve_folds(
     return solved[-1].tracker.solves
 
 
-def _solve(
+def fold_paths(
     task: Task,
-    fold: int,
+    folds: Sequence[int],
     full: list[Point],
     merged: Merged,
     cancel: NDArray[np.int32],
-    tracker: Tracker | None,
-    factor: Factor | None,
-) -> _Solved:
-    """``tracker``: that of another fold, which has done its work."""
-    Cs = np.sort(task.fold_Cs(fold), kind="stable")
-    weight = task.problem.weight.copy()
-    weight[task.folds.left_out[fold]] = 0.0
-    boxes, start = merged.together(weight), full[0]
-    if tracker is not None:
-        tracker.start_over(boxes)
-    else:
+    factor: Factor | None = None,
+    tracker: Tracker | None = None,
+) -> list[FoldPath]:
+    """The paths of some folds, which nobody has judged yet.
+
+    ``tracker`` is that of the full data, if nobody else needs it and folds have the same kernel.
+    """
+    weights = np.tile(task.problem.weight, (len(folds), 1))
+    for weight, fold in zip(weights, folds, strict=True):
+        weight[task.folds.left_out[fold]] = 0.0
+    boxes = np.array([merged.together(weight) for weight in weights]) if merged.any else weights
+    Cs = [np.sort(task.fold_Cs(fold), kind="stable") for fold in folds]
+    if tracker is None:
         own = merged.problem if task.kernels is None else task.kernels.problem(merged.problem)
-        tracker = Tracker(own.weighted(boxes), cancel, task.tol, task.tol >= tolerances.ROUGH)
-        if factor is not None and task.kernels is None:
-            tracker.factor.lean_on(factor)
-    nobody = boxes == 0
+        tracker = Tracker(own.weighted(boxes[0]), cancel, task.tol, task.tol >= tolerances.ROUGH)
+    if factor is not None and task.kernels is None:
+        tracker.factor.lean_on(factor)
+    known: Sequence[Point | None] = [None] * len(folds)
+    if len(task.grid) == 1:
+        gammas = None if task.kernels is None else task.kernels.gammas[np.asarray(folds)]
+        known = tracker.several(full[0], np.concatenate(Cs), boxes, gammas)
+    solved = []
+    for fold, point, C, box, weight in zip(folds, known, Cs, boxes, weights, strict=True):
+        points = [point] if point is not None else _follow(task, fold, full, tracker, C, box)
+        coef = merged.apart(np.array([point.coef for point in points]), weight)
+        solved.append(FoldPath(fold, tracker, weight, box, points, coef))
+    return solved
+
+
+def _follow(
+    task: Task, fold: int, full: list[Point], tracker: Tracker, Cs: FloatArray, boxes: FloatArray
+) -> list[Point]:
+    """The path of one fold; the tracker may have done its work for another."""
+    tracker.start_over(boxes)
+    start, nobody = full[0], boxes == 0
     if task.kernels is not None:
         task.kernels.turn(tracker.problem, fold)
         coef = np.where(nobody, 0.0, start.coef)
@@ -111,12 +139,10 @@ def _solve(
         state[nobody] = -1
         return state
 
-    points = follow(tracker, tracker.adopt(start, float(Cs[0])), Cs, guess)
-    coef = merged.apart(np.array([point.coef for point in points]), weight)
-    return _Solved(fold, tracker, weight, boxes, points, coef)
+    return follow(tracker, tracker.adopt(start, float(Cs[0])), Cs, guess)
 
 
-def _again(task: Task, ledger: Ledger, one: _Solved, l: int, point: Point, merged: Merged) -> None:
+def _again(task: Task, ledger: Ledger, one: FoldPath, l: int, point: Point, merged: Merged) -> None:
     """A solution that misses the mark: once more, with K c computed afresh."""
     tracker = one.tracker
     if tracker.problem.weight is not one.boxes:  # it has gone on to another fold

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core._gather import RbfRows, combine, rbf
+from .._core._gather import RbfRows, combine, combine_parts, rbf
 from ..problem.problem import Problem, in_single_precision
 from ..types import FloatArray, IntArray
 
@@ -54,6 +54,13 @@ class RbfOfFolds:
         nothing = np.zeros(len(coef))
         gamma = float(self.gammas[fold])
         return combine(self.squares, self.rows, self.rows, coef, nothing, gamma)
+
+    def times_each(self, coef: FloatArray) -> FloatArray:
+        count, n = coef.shape
+        parts = np.tile(self.rows, count), np.arange(0, (count + 1) * n, n)
+        nothing = np.zeros(count)
+        found = combine_parts(self.squares, *parts, self.rows, coef, nothing, self.gammas[:count])
+        return found.reshape(count, n)
 
     def problem(self, problem: Problem) -> Problem:
         return OnDemand.of(problem, RbfRows(self.own))

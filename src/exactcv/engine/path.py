@@ -174,15 +174,42 @@ class Tracker:
 
     def resume(self, weight: FloatArray, cancel: NDArray[np.int32]) -> None:
         """Other boxes of the rows from here on; the factor of the free rows is kept."""
-        self._levels[:] = self.problem.loss.coefficient_levels(weight)  # the solver's own
-        self.problem, self._cancel = self.problem.weighted(weight), cancel
-        self.__dict__.pop("_working_sets", None)
+        self._levels[:] = self.problem.loss.coefficient_levels(weight)  # the solvers' own
+        self.problem = self.problem.weighted(weight)
+        if cancel is not self._cancel or not isinstance(self.problem.kernel_rows, np.ndarray):
+            self.__dict__.pop("_working_sets", None)  # the kernel may be another by now
+        self._cancel = cancel
 
     def start_over(self, weight: FloatArray) -> None:
         """Other boxes of the rows, and nothing is known yet: as a new tracker, but made at once."""
         self.resume(weight, self._cancel)
         self.factor.start_over()
         self._pause = self._last_pause = 0
+
+    def several(
+        self, point: Point, Cs: FloatArray, boxes: FloatArray, gammas: FloatArray | None = None
+    ) -> list[Point | None]:
+        """Solutions of training sets at one C each, from that of all rows; None where steps fail.
+
+        ``boxes`` has a row for each set, and ``gammas`` its kernel, if they differ.  All are tried
+        in one compiled call, which is worth it where problems are small.
+        """
+        if self._cancel[0]:
+            raise Cancelled
+        free, cost, prepared = _block_cost(point.state, self.factor)
+        if point.rough or prepared > DEAR:
+            return [None] * len(Cs)
+        crowd = max(CROWD if cost <= CHEAP else 0, CROWD_SHARE * free)
+        nobody, ratio = boxes == 0, (Cs / point.C)[:, None]
+        state, coef = np.where(nobody, np.int8(-1), point.state), ratio * point.coef
+        if gammas is not None:
+            coef[nobody] = 0.0
+        h, b = ratio * point.h, np.full(len(Cs), point.b)
+        solved, levels = np.empty(len(Cs), np.uint8), self.problem.loss.coefficient_levels(boxes)
+        sets = Cs, levels, state, coef, h, b
+        self.solves += self._solver.solve_sets(*sets, crowd, cost <= EASY, solved, gammas)
+        found = zip(Cs.tolist(), state, coef, h, b.tolist(), solved, strict=True)
+        return [Point(*what) if met else None for *what, met in found]
 
     def nearby(self, point: Point) -> Point:
         """The solution from one with nearly the same states, whatever a factor costs: it is there.
@@ -575,10 +602,10 @@ def _constant(problem: Problem, C: float) -> Point | None:
     in what rounding leaves of it.
     """
     loss, used = problem.loss, problem.weight > 0
+    if ((loss.slopes[:, 0] >= 0) | (loss.slopes[:, -1] <= 0))[used].any():
+        return None  # the hinge has no end of its best predictions
     falling = np.count_nonzero(loss.slopes < 0, axis=1)  # segments on which a loss falls
     rising_from = loss.slopes.shape[1] - np.count_nonzero(loss.slopes > 0, axis=1)
-    if ((falling == 0) | (rising_from == loss.slopes.shape[1]))[used].any():
-        return None  # the hinge has no end of its best predictions
     each = np.arange(problem.n)
     low = float(loss.knots[each, falling - 1][used].max())
     high = float(loss.knots[each, rising_from - 1][used].min())

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from ..crossval.classes import ManyClasses
 from ..crossval.error_path import follow_path, path_plan
 from ..crossval.error_path_result import ErrorPath
-from ..crossval.one_vs_one import ManyClasses
 from ..crossval.scoring import Scorer
 from ..crossval.tuning import Tuning
 from ..exceptions import InputError, Interrupted, UnsupportedError

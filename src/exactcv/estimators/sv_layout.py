@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..crossval.one_vs_one import PairFit
+from ..crossval.classes import PairFit
 from ..types import FloatArray, IntArray
 
 __all__ = ["Layout", "layout", "pair_coefficients", "pair_decisions"]

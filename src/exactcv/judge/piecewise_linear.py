@@ -232,7 +232,7 @@ class HingeTables:
     def of(
         cls, y: FloatArray, weights: FloatArray, fit_intercept: bool, scale: reference.Scale
     ) -> HingeTables:
-        values, used = np.empty((len(weights), 4, len(y))), weights > 0
+        values, used = np.empty((len(weights), 4, weights.shape[1])), weights > 0
         heaviest = weights.max(axis=1, initial=0.0)
         values[:, 0], values[:, 1], values[:, 3] = y, weights, scale.root * scale.widest
         inside = np.where(heaviest > 0, heaviest, 1.0)[:, None]

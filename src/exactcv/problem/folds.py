@@ -90,16 +90,31 @@ class Folds:
         """Fold f owns the pairs offsets[f] : offsets[f + 1]."""
         return _offsets(self.test)
 
+    @cached_property
+    def out_rows(self) -> IntArray:
+        """The rows that are left out, fold by fold."""
+        return _joined(self.left_out)
+
+    @cached_property
+    def out_offsets(self) -> IntArray:
+        """Fold f leaves out ``out_rows[out_offsets[f] : out_offsets[f + 1]]``."""
+        return _offsets(self.left_out)
+
     def ratio(self, fold: int) -> float:
         """All rows over the training rows of this fold, as lambda counts them."""
+        return float(self.ratios[fold])
+
+    @cached_property
+    def ratios(self) -> NDArray[np.float64]:
+        """The same of every fold."""
         if self.whole_to_part is not None:
-            return float(self.whole_to_part[fold])
-        return self.n / (self.n - len(self.left_out[fold]))
+            return self.whole_to_part
+        return np.asarray(self.n / (self.n - np.diff(self.out_offsets)))
 
     def removed(self, mask: BoolArray) -> IntArray:
         """How many of the rows in ``mask`` each fold leaves out."""
-        counts = np.concatenate([[0], np.cumsum(mask[_joined(self.left_out)])])
-        return np.asarray(np.diff(counts[_offsets(self.left_out)]))
+        counts = np.concatenate([[0], np.cumsum(mask[self.out_rows])])
+        return np.asarray(np.diff(counts[self.out_offsets]))
 
     @cached_property
     def pair_folds(self) -> IntArray:

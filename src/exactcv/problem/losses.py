@@ -96,8 +96,11 @@ class PiecewiseLinear:
         return self.knots.T.reshape(self.n_knots, *_along(u))
 
     def coefficient_levels(self, C: FloatArray) -> FloatArray:
-        """What c_i equals on each segment, from the leftmost (highest) to the rightmost."""
-        levels = -C[:, None] * self.slopes
+        """What c_i equals on each segment, from the leftmost (highest) to the rightmost.
+
+        ``C`` has one entry a row, (n,), or several sets of them, (F, n).
+        """
+        levels = -C[..., None] * self.slopes
         return levels + 0.0  # no negative zeros
 
     def value(self, u: FloatArray) -> FloatArray:

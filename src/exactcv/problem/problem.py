@@ -171,10 +171,19 @@ def in_single_precision(K: FloatArray, diagonal: FloatArray) -> tuple[NDArray[np
 
 
 class FoldKernels(Protocol):
-    """Kernel matrices that differ from fold to fold, with the same diagonal."""
+    """Kernel matrices that differ from fold to fold by gamma, with the same diagonal."""
+
+    @property
+    def gammas(self) -> FloatArray:
+        """One for each fold, and perhaps more."""
+        ...
 
     def times(self, fold: int, coef: FloatArray) -> FloatArray:
         """K c for each row c of ``coef``, with the kernel matrix of one fold."""
+        ...
+
+    def times_each(self, coef: FloatArray) -> FloatArray:
+        """K c for one solution of each of the first folds, a row each."""
         ...
 
     def problem(self, problem: Problem) -> Problem:

@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ..crossval.one_vs_one import PairFit
+from ..crossval.classes import PairFit
 from ..crossval.tuning import Curve
 from ..estimators.lowrank_curve import ApproxCurve
 from ..exceptions import FileError

@@ -362,7 +362,7 @@ class Evaluation:
         sample_weight = as_numbers(params.sample_weight, data.n)
         labels = data.labels[rows]
         mine = None if sample_weight is None else sample_weight[rows]
-        if candidate.numeric:
+        if candidate.numeric or candidate.svc.class_weight is None:
             return np.ones(len(rows)) if mine is None else np.maximum(mine, 0.0)
         return row_weights(candidate.class_weights(labels), labels, mine)
 

@@ -85,8 +85,8 @@ def cross_val_score(
     kernel matrix are all done at the same time.
 
     What pays is leave-one-out, or several C with one kernel (`GridSearchCV`).  One C and k folds
-    take about scikit-learn's time with two classes, and more with many small ones: each pair of
-    classes is solved to 1e-8, and certified.
+    take half of scikit-learn's time with two classes, and about as long with many small ones: each
+    pair of classes is solved to 1e-8, and certified.
 
     Examples
     --------

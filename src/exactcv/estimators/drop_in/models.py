@@ -19,9 +19,11 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from ...problem.kernels import Kernel
 from ...types import FloatArray
-from .takeover import active_steps, row_wise, why_not_estimator
+from .takeover import OURS, active_steps, row_wise, why_not_estimator
 
 __all__ = ["Candidate", "Foreign", "KernelSpec", "Setting", "read_candidates"]
+
+SIMPLE = (str, bool, int, float, type(None))
 
 
 @dataclass(frozen=True)
@@ -149,18 +151,52 @@ def read_candidates(
     >>> [c.svc.C for c in read_candidates(SVC(gamma=0.5), [{"C": 1.0}, {"C": 2.0}], np.eye(3))]
     [1.0, 2.0]
     """
-    return [_read(k, estimator, params, X) for k, params in enumerate(grid)]
+    reader = _Reader(estimator, X)
+    return [reader.read(k, params) for k, params in enumerate(grid)]
 
 
-def _read(
-    position: int, estimator: Any, params: Mapping[str, Any] | None, X: Any
-) -> Candidate | Foreign:
-    copy = clone(estimator)
-    if params:
-        copy.set_params(**clone(dict(params), safe=False))
-    reason = why_not_estimator(copy, X)
-    if reason is not None:
-        return Foreign(position, params, reason)
+class _Reader:
+    """Reads settings of one estimator.
+
+    scikit-learn copies and checks an SVC in 0.15 ms, which is 2 percent of a search of small data:
+    where all parameters are numbers or names, a copy is made of these, and each value is checked
+    once.
+    """
+
+    def __init__(self, estimator: Any, X: Any):
+        self.estimator, self.X = estimator, X
+        self.own: dict[str, Any] | None = None
+        self.checked: set[Any] = set()
+        if type(estimator) in OURS:
+            own = estimator.get_params(deep=False)
+            # It may carry more, such as requests for metadata, which a copy must share.
+            if _all_simple(own) and vars(estimator).keys() == vars(type(estimator)(**own)).keys():
+                self.own = own
+
+    def read(self, position: int, params: Mapping[str, Any] | None) -> Candidate | Foreign:
+        given = dict(params or {})
+        if self.own is None or not (given.keys() <= self.own.keys() and _all_simple(given)):
+            copy = clone(self.estimator)
+            if given:
+                copy.set_params(**clone(given, safe=False))
+            reason = why_not_estimator(copy, self.X)
+        else:
+            values = self.own | given
+            copy = type(self.estimator)(**values)
+            pairs = {(name, type(value), value) for name, value in values.items()}
+            reason = why_not_estimator(copy, self.X, checked=pairs <= self.checked)
+            if reason != "":  # or some value may be one that it may not have
+                self.checked |= pairs
+        if reason is not None:
+            return Foreign(position, params, reason)
+        return _candidate(position, copy, params)
+
+
+def _all_simple(params: Mapping[str, Any]) -> bool:
+    return all(isinstance(value, SIMPLE) for value in params.values())
+
+
+def _candidate(position: int, copy: Any, params: Mapping[str, Any] | None) -> Candidate:
     svc, prefix = copy, ""
     if isinstance(copy, Pipeline):
         name, svc = copy.steps[-1]
@@ -172,7 +208,7 @@ def _read(
 
 def _identity(value: Any) -> Any:
     """Something that is equal for the same value; objects of a grid are the same objects."""
-    simple = isinstance(value, (str, bool, int, float, type(None)))
+    simple = isinstance(value, SIMPLE)
     return (type(value).__name__, str(value) if simple else str(id(value)))
 
 

@@ -11,7 +11,8 @@ from itertools import combinations
 
 import numpy as np
 
-from ...crossval.one_vs_one import ManyClasses, cross_validate_pairs, most_votes, votes_of
+from ...crossval.classes import ManyClasses
+from ...crossval.one_vs_one import cross_validate_pairs, most_votes, votes_of
 from ...crossval.run import KernelRows, Plan, run
 from ...judge.ledger import Ledger
 from ...problem.folds import Folds

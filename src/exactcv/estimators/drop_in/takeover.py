@@ -76,8 +76,10 @@ def why_not_call(X: Any, y: Any, parts: Mapping[str, Any], estimator: Any = None
     return None if known else ""
 
 
-def why_not_estimator(estimator: Any, X: Any) -> str | None:
+def why_not_estimator(estimator: Any, X: Any, checked: bool = False) -> str | None:
     """Why scikit-learn must fit this unfitted estimator to rows of X; None if we may.
+
+    ``checked``: each parameter of this SVC or SVR is known to have a value that it may have.
 
     Examples
     --------
@@ -92,7 +94,7 @@ def why_not_estimator(estimator: Any, X: Any) -> str | None:
     "the step 'binarizer' writes into its input (copy=False)"
     """
     if type(estimator) in OURS:
-        return _why_not_svc(estimator, X)
+        return _why_not_svc(estimator, X, checked)
     if type(estimator) is not Pipeline:
         return f"{_name(estimator)} is not {_ours_for(estimator)}"
     if not estimator.steps:
@@ -185,8 +187,8 @@ def _ours_for(thing: Any) -> str:
     return "sklearn.svm.SVR" if regressor else "sklearn.svm.SVC"
 
 
-def _why_not_svc(svc: SVC | SVR, X: Any) -> str | None:
-    if not _valid(svc):
+def _why_not_svc(svc: SVC | SVR, X: Any, checked: bool = False) -> str | None:
+    if not ((checked or _valid(svc)) and _goes_together(svc)):
         return ""
     if svc.max_iter != -1:
         return f"max_iter={svc.max_iter} stops scikit-learn's solver early; leave it at -1"
@@ -202,11 +204,16 @@ def _why_not_svc(svc: SVC | SVR, X: Any) -> str | None:
 
 
 def _valid(svc: SVC | SVR) -> bool:
-    """Will scikit-learn accept the parameters?"""
+    """Will scikit-learn accept the parameters, each for itself?"""
     try:
         svc._validate_params()
     except ValueError:
         return False
+    return True
+
+
+def _goes_together(svc: SVC | SVR) -> bool:
+    """Will it accept them together, and are they finite?"""
     numbers = [svc.C, svc.coef0, 0.0 if isinstance(svc.gamma, str) else svc.gamma]
     ties = type(svc) is SVC and svc.break_ties and svc.decision_function_shape == "ovo"
     return bool(np.isfinite(np.array(numbers, dtype=float)).all()) and not ties
