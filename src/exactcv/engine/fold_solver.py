@@ -78,11 +78,16 @@ class Leaves:
 
 @dataclass(frozen=True)
 class Place:
-    """A grid point and its full-data solution; ``later`` are those with larger C that share it."""
+    """A grid point and its full-data solution.
+
+    ``later`` are those with larger C that share it; or, if ``proportional``, those with smaller C
+    where it is the same but for the factor C.
+    """
 
     l: int
     point: Point
     later: IntArray
+    proportional: bool = False
 
 
 def at_a_time(n: int) -> int:
@@ -245,7 +250,11 @@ class FoldSolver:
         apart: FloatArray,
         claimed: FloatArray | None = None,
     ) -> NDArray[np.bool_]:
-        """Have solutions judged, those that hold for every larger C at all of them."""
+        """Have solutions judged, those that hold at other C too at all of them."""
+        within = tolerances.POLISH * self.task.tol
+        if place.proportional:
+            ls = np.array([place.l, *place.later])
+            return self.ledger.proportional(ls, leaves.folds, apart, within=within)
         met, lasts = np.zeros(len(leaves), dtype=bool), np.zeros(len(leaves), dtype=bool)
         if len(place.later):
             lasts = self._last(coef, place.point.C)
@@ -255,7 +264,7 @@ class FoldSolver:
                     np.array(ls),
                     leaves.folds[which],
                     pick(apart, which),
-                    within=tolerances.POLISH * self.task.tol,
+                    within=within,
                     claimed=None if claimed is None else pick(claimed, which),
                 )
         return met

@@ -72,10 +72,10 @@ class LeaveOneOut:
         # Where no row is at a knot, there are two groups of folds, each with a row of its own.
         inverses, events = (inverse or Inverse(self.problem), Inverse(self.problem)), 0
         self.ledger.how[ls] = 0
-        for place in places(ls, points):
+        for place in places(ls, points, proportional=self.task.want_decision):
             l, full = place.l, self._solution(place.l, place.point)
             leaves = self._leaves(full)
-            # What was found at a smaller C may hold here too.
+            # What was found at another C may hold here too.
             leaves = leaves.part(self.ledger.how[l, leaves.folds] == 0)
             nothing, fits = full.coef[leaves.sites] == 0.0, leaves.taken == 0.0
             self._without_coefficient(place, full, leaves.part(nothing))
@@ -301,8 +301,15 @@ def groups(
         yield down, full.moved_to_knot(-1)
 
 
-def places(ls: IntArray, points: list[Point]) -> Iterator[Place]:
-    """Grid points along rising C, each with the later ones that have the same solution."""
+def places(ls: IntArray, points: list[Point], proportional: bool = False) -> Iterator[Place]:
+    """Grid points along rising C, each with the later ones that have the same solution.
+
+    ``points`` have the same rows at a knot.  Where there are none, solutions are ``proportional``
+    to C while the states stay, those without a row often too, and what holds at a large C holds at
+    every smaller one (``proportional.py``): so, if asked, they come in falling order.
+    """
+    if proportional and not at_knot(points[0].state).any():
+        return _falling(ls, points)
     later = np.empty(0, dtype=np.intp)
     found = []
     for step in reversed(range(len(points))):
@@ -312,6 +319,19 @@ def places(ls: IntArray, points: list[Point]) -> Iterator[Place]:
         else:
             later = np.empty(0, dtype=np.intp)
         found.append(Place(int(ls[step]), here, later))
+    return reversed(found)
+
+
+def _falling(ls: IntArray, points: list[Point]) -> Iterator[Place]:
+    """Each with the smaller C at which all rows are in the same states."""
+    smaller = np.empty(0, dtype=np.intp)
+    found = []
+    for step, here in enumerate(points):
+        if step and np.array_equal(here.state, points[step - 1].state):
+            smaller = np.append(smaller, ls[step - 1])
+        else:
+            smaller = np.empty(0, dtype=np.intp)
+        found.append(Place(int(ls[step]), here, smaller, proportional=True))
     return reversed(found)
 
 

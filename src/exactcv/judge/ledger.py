@@ -209,12 +209,33 @@ class Ledger:
         K c is said to be, they are not multiplied at all (only where `takes_claims`).
         """
         with self._timed():
-            coef = np.ascontiguousarray(coef, dtype=float)
-            out = self._solved_nearby(ls, folds, coef, None, within, claimed)
+            return self._solved_alike(ls, folds, coef, within, claimed)
+
+    def proportional(
+        self, ls: IntArray, folds: IntArray, coef: FloatArray, *, within: float | None = None
+    ) -> NDArray[np.bool_]:
+        """The same for solutions that are proportional to C, as the full data's is.
+
+        ``coef`` are those at the first of the grid points.
+        """
+        with self._timed():
+            return self._solved_alike(ls, folds, coef, within, None, proportional=True)
+
+    def _solved_alike(
+        self,
+        ls: IntArray,
+        folds: IntArray,
+        coef: FloatArray,
+        within: float | None,
+        claimed: FloatArray | None,
+        proportional: bool = False,
+    ) -> NDArray[np.bool_]:
+        coef = np.ascontiguousarray(coef, dtype=float)
+        met = self._solved_nearby(ls, folds, coef, None, within, claimed, proportional)
         self.how[ls[0], folds] = SOLVED
-        for l, meets in zip(ls[1:], out[1:], strict=True):
-            self.how[l, folds[meets]] = SOLVED
-        return out[0]
+        later, which = np.nonzero(met[1:])
+        self.how[ls[1:][later], folds[which]] = SOLVED
+        return met[0]
 
     @property
     def takes_claims(self) -> bool:
@@ -411,6 +432,7 @@ class Ledger:
         intercept: FloatArray | None,
         within: float | None,
         claimed: FloatArray | None = None,
+        proportional: bool = False,
     ) -> NDArray[np.bool_]:
         """Leave-one-out folds where the full data has one solution: K c from its and what differs.
 
@@ -419,7 +441,7 @@ class Ledger:
         assert self._own is not None
         problem, own = self.task.problem, self._own[folds]
         n, block, first = problem.n, len(folds), int(ls[0])
-        judge, b = self._judge, self._given(intercept)
+        b = self._given(intercept)
         if claimed is None:
             columns = self._buffer("columns", n, np.intp)
             scratch = self._buffer("mark", n)
@@ -441,17 +463,39 @@ class Ledger:
                 h = h.copy()
                 h[drowned] = problem.times(c[drowned])
                 off = tuple(np.where(drowned, 0.0, one) for one in off)
-            for k, C in enumerate(self.task.grid.Cs[ls]):
-                Cs = np.full(len(c), C)
-                b_part = judge.intercepts(h, c, Cs, mine) if b is None else b[part]
-                out[k, part] = judge.figures(h, c, b_part, Cs, mine, *off)
-                values[k, part] = h[np.arange(len(c)), mine] + b_part
-                if k == 0 and self._seen is not None:
-                    self._seen(self, folds[part], c, h, b_part)
-        for k, l in enumerate(ls):
-            self._note(l, folds, out[k])
-            self._decide(l, folds, folds, values[k], out[k][:, 3])
-        return np.array([self._meets(figures, within) for figures in out])
+            one = None if b is None else b[part]
+            bs, out[:, part], scale = self._along(ls, c, h, one, mine, off, proportional)
+            values[:, part] = scale[:, None] * h[np.arange(len(c)), mine] + bs
+            if self._seen is not None:
+                self._seen(self, folds[part], c, h, bs[0])
+        at = ls[:, None]
+        self._note(at, folds, out)
+        self._decide(at, folds, folds, values, out[..., 3])
+        return self._meets(out, within)
+
+    def _along(
+        self,
+        ls: IntArray,
+        coef: FloatArray,
+        h: FloatArray,
+        intercept: FloatArray | None,
+        own: IntArray,
+        off: tuple[FloatArray, ...],
+        proportional: bool,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Intercepts and figures at grid points, and what the solutions are there, as factors."""
+        judge, Cs = self._judge, self.task.grid.Cs[ls]
+        scale = Cs / Cs[0] if proportional else np.ones(len(ls))
+        if len(ls) == 1:
+            C = np.full(len(coef), Cs[0])
+            b = judge.intercepts(h, coef, C, own) if intercept is None else intercept
+            return b[None], judge.figures(h, coef, b, C, own, *off)[None], scale
+        assert isinstance(judge, PiecewiseLinearJudge) and intercept is None
+        if proportional:  # in units of C a coefficient that is at its bound is there at every C
+            b, out = judge.along(h / Cs[0], coef / Cs[0], Cs, Cs, own)
+        else:
+            b, out = judge.along(h, coef, Cs, scale, own, *off)
+        return b.T, out.transpose(1, 0, 2), scale
 
     def _drowned(self, l: int, coef: FloatArray) -> NDArray[np.bool_]:
         """Solutions so much smaller than the full data's that the rounding of its K c is too much.
@@ -648,14 +692,15 @@ class Ledger:
 
     def _note(self, l: Any, columns: IntArray, out: FloatArray) -> None:
         """Enter the judge's figures."""
-        self.kkt[l, columns] = out[:, 0]
-        self.gap[l, columns] = relative_gap(out[:, 1], out[:, 2])
-        self.gap_abs[l, columns] = out[:, 1]
+        self.kkt[l, columns] = out[..., 0]
+        self.gap[l, columns] = relative_gap(out[..., 1], out[..., 2])
+        self.gap_abs[l, columns] = out[..., 1]
 
     def _meets(self, out: FloatArray, within: float | None) -> NDArray[np.bool_]:
         """Which solutions meet the tolerance, or miss it by rounding alone."""
-        limit = attainable(self.task.tol, out[:, 3], within)
-        return np.asarray((out[:, 0] <= limit) & (relative_gap(out[:, 1], out[:, 2]) <= limit))
+        limit = attainable(self.task.tol, out[..., 3], within)
+        gap = relative_gap(out[..., 1], out[..., 2])
+        return np.asarray((out[..., 0] <= limit) & (gap <= limit))
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

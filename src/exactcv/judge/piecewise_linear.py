@@ -205,12 +205,42 @@ class PiecewiseLinearJudge:
         self.lines.judge(h, coef, intercept, C, own, blurred, out)
         return out
 
+    def along(
+        self,
+        h: FloatArray,
+        coef: FloatArray,
+        C: FloatArray,
+        scale: FloatArray,
+        own: IntArray,
+        blurred: FloatArray | None = None,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Intercepts and figures at several C of each solution times ``scale``, one for each C.
+
+        Of shapes (B, L) and (B, L, 4).  That of h goes with it; ``blurred`` is before scaling.
+        """
+        blurred = np.zeros(len(coef)) if blurred is None else blurred
+        if self.tables is not None:
+            shape = len(coef), len(C)
+            at = np.repeat(np.arange(len(coef)), len(C))
+            rays, Cs = (at, np.tile(scale, len(coef))), np.tile(C, len(coef))
+            b = self.tables.intercepts(h, coef, Cs, own=own[at], rays=rays)
+            blurs = blurred[at] * rays[1]
+            out = self.tables.figures(h, coef, b, Cs, own=own[at], blurred=blurs, rays=rays)
+            return b.reshape(shape), out.reshape(*shape, 4)
+        found = []
+        for a, one in zip(scale, C, strict=True):
+            values, c, Cs = a * h, a * coef, np.full(len(coef), one)
+            b = self.intercepts(values, c, Cs, own)
+            found.append((b, self.figures(values, c, b, Cs, own, a * blurred)))
+        return np.stack([b for b, _ in found], axis=1), np.stack([f for _, f in found], axis=1)
+
 
 @dataclass(frozen=True)
 class HingeTables:
     """The judges of several training sets of one problem with the hinge loss.
 
-    ``which`` names for each solution its training set, the first if not given.
+    ``which`` names for each solution its training set, the first if not given.  With ``rays``,
+    two arrays, solution k is that of h and coef in row ``rays[0][k]`` times ``rays[1][k]``.
     """
 
     values: FloatArray  # (F, 4, n), what ``vector.h`` says of each
@@ -238,13 +268,14 @@ class HingeTables:
         C: FloatArray,
         which: IntArray | None = None,
         own: IntArray | None = None,
+        rays: tuple[IntArray, FloatArray] | None = None,
     ) -> FloatArray:
-        out = np.zeros(len(coef))
+        out = np.zeros(len(C))
         if self.fit_intercept:
-            which = np.zeros(len(coef), dtype=np.intp) if which is None else which
-            own = _nobody(coef) if own is None else own
-            near = tolerances.AT_BOUND
-            _residuals.intercepts(h, coef, C, self.values, which, own, near, out)
+            which = np.zeros(len(C), dtype=np.intp) if which is None else which
+            own = _nobody(C) if own is None else own
+            solutions = h, coef, *(_themselves(coef) if rays is None else rays), C
+            _residuals.intercepts(*solutions, self.values, which, own, tolerances.AT_BOUND, out)
         return out
 
     def figures(
@@ -256,20 +287,27 @@ class HingeTables:
         which: IntArray | None = None,
         own: IntArray | None = None,
         blurred: FloatArray | None = None,
+        rays: tuple[IntArray, FloatArray] | None = None,
     ) -> FloatArray:
-        out = np.empty((len(coef), 4))
-        which = np.zeros(len(coef), dtype=np.intp) if which is None else which
-        own = _nobody(coef) if own is None else own
-        blurred = np.zeros(len(coef)) if blurred is None else blurred
-        solutions = h, coef, intercept, C, self.values, which, own
-        scales = self.widest, self.heaviest, self.lightest, tolerances.AT_BOUND
-        _residuals.judge(*solutions, *scales, self.fit_intercept, blurred, out)
+        out = np.empty((len(C), 4))
+        which = np.zeros(len(C), dtype=np.intp) if which is None else which
+        own = _nobody(C) if own is None else own
+        blurred = np.zeros(len(C)) if blurred is None else blurred
+        solutions = h, coef, *(_themselves(coef) if rays is None else rays), intercept, C
+        training = self.values, which, own, self.widest, self.heaviest, self.lightest
+        slack = tolerances.AT_BOUND
+        _residuals.judge(*solutions, *training, slack, self.fit_intercept, blurred, out)
         return out
 
 
-def _nobody(coef: FloatArray) -> IntArray:
+def _nobody(solutions: FloatArray) -> IntArray:
     """No solution leaves out a row of its own."""
-    return np.full(len(coef), -1, dtype=np.intp)
+    return np.full(len(solutions), -1, dtype=np.intp)
+
+
+def _themselves(coef: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Every solution as it is."""
+    return np.arange(len(coef), dtype=np.intp), np.ones(len(coef))
 
 
 def _lines(
