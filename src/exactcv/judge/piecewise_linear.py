@@ -209,30 +209,22 @@ class PiecewiseLinearJudge:
         self,
         h: FloatArray,
         coef: FloatArray,
+        rays: tuple[IntArray, FloatArray],
         C: FloatArray,
-        scale: FloatArray,
         own: IntArray,
-        blurred: FloatArray | None = None,
+        blurred: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
-        """Intercepts and figures at several C of each solution times ``scale``, one for each C.
+        """Intercepts and figures of multiples of solutions, as those at ``C``.
 
-        Of shapes (B, L) and (B, L, 4).  That of h goes with it; ``blurred`` is before scaling.
+        Solution k is that in row ``rays[0][k]`` times ``rays[1][k]``, and its h likewise.
         """
-        blurred = np.zeros(len(coef)) if blurred is None else blurred
         if self.tables is not None:
-            shape = len(coef), len(C)
-            at = np.repeat(np.arange(len(coef)), len(C))
-            rays, Cs = (at, np.tile(scale, len(coef))), np.tile(C, len(coef))
-            b = self.tables.intercepts(h, coef, Cs, own=own[at], rays=rays)
-            blurs = blurred[at] * rays[1]
-            out = self.tables.figures(h, coef, b, Cs, own=own[at], blurred=blurs, rays=rays)
-            return b.reshape(shape), out.reshape(*shape, 4)
-        found = []
-        for a, one in zip(scale, C, strict=True):
-            values, c, Cs = a * h, a * coef, np.full(len(coef), one)
-            b = self.intercepts(values, c, Cs, own)
-            found.append((b, self.figures(values, c, b, Cs, own, a * blurred)))
-        return np.stack([b for b, _ in found], axis=1), np.stack([f for _, f in found], axis=1)
+            b = self.tables.intercepts(h, coef, C, own=own, rays=rays)
+            return b, self.tables.figures(h, coef, b, C, own=own, blurred=blurred, rays=rays)
+        at, scale = rays[0], rays[1][:, None]
+        h, coef = scale * h[at], scale * coef[at]
+        b = self.intercepts(h, coef, C, own)
+        return b, self.figures(h, coef, b, C, own, blurred)
 
 
 @dataclass(frozen=True)
