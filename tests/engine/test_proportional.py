@@ -1,4 +1,4 @@
-"""Small C: solutions without two rows are proportional to C, and so are differences of values."""
+"""Small C: solutions without some rows are proportional to C, and so are differences of values."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exactcv import leave_pair_out
+from exactcv import cross_validate, leave_pair_out
 from exactcv.crossval.run import KernelRows, Plan, run
 from exactcv.engine import leave_two_out
 from exactcv.engine.bounds import Span
 from exactcv.engine.proportional import MOST_VALUE, proportional_below
+from exactcv.judge.ledger import Ledger
 from exactcv.problem.folds import Folds, leave_one_out_folds
 from exactcv.problem.grid import make_grid
 from exactcv.problem.problem import Task
@@ -83,3 +84,50 @@ def test_nothing_is_claimed_where_a_class_may_vanish_or_there_is_no_intercept() 
     span = Span.of(problem)
     assert proportional_below(problem, span, int((y > 0).sum())) == 0.0
     assert proportional_below(replace(problem, fit_intercept=False), span, 2) == 0.0
+
+
+@pytest.mark.parametrize("want_decision", [True, False])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_grid_gives_what_each_C_gives(
+    kind: str, fit_intercept: bool, want_decision: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folds that are solved at one C serve the smaller ones, if the judge says so."""
+    entered = []
+    proportional = Ledger.proportional
+
+    def noting(ledger: Ledger, ls: Any, *given: Any, **more: Any) -> Any:
+        entered.append(len(ls))
+        return proportional(ledger, ls, *given, **more)
+
+    monkeypatch.setattr(Ledger, "proportional", noting)
+    X, y, weight = data(kind, 30)
+    Cs, folds = np.geomspace(1e-4, 1.0, 25), leave_one_out_folds(len(y))
+    task = replace(task_of(X, y, weight, Cs, folds), want_decision=want_decision)
+    task = replace(task, problem=replace(task.problem, fit_intercept=fit_intercept))
+    with Workers(1) as workers:
+        whole = run(task, "exact", workers).ledger
+        alone = [
+            run(task.part(np.array([l]), np.arange(len(folds))), "exact", workers).ledger
+            for l in range(len(Cs))
+        ]
+    assert whole.certificate().exact and (whole.how > 0).all()
+    for l, one in enumerate(alone):
+        np.testing.assert_array_equal(whole.wrong[l], one.wrong[0])
+        if want_decision:
+            np.testing.assert_allclose(whole.decision[l], one.decision[0], rtol=0, atol=1e-8)
+    if want_decision and (kind == "balanced" or not fit_intercept):
+        assert max(entered) > 2
+
+
+def test_a_tube_gives_what_each_C_gives() -> None:
+    """Numbers: at a small C all coefficients are at a bound."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(24, 2)), rng.normal(size=24)
+    settings: dict[str, Any] = {"loss": "epsilon_insensitive", "epsilon": 0.0, "gamma": 0.5}
+    Cs = np.geomspace(1e-5, 1.0, 16)
+    whole = cross_validate(X, y, Cs=Cs, **settings)
+    assert whole.certificate.exact and min(whole.stats["at_knot"]) == 0
+    for l, C in enumerate(Cs):
+        alone = cross_validate(X, y, Cs=[C], **settings)
+        np.testing.assert_allclose(whole.decision[l], alone.decision[0], rtol=0, atol=1e-8)

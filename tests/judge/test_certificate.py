@@ -196,6 +196,25 @@ def test_compiled_judge_equals_twin(name: str, fit_intercept: bool) -> None:
         assert got[k] == pytest.approx(twin(judge, h[k], coef[k], b[k], Cs[k], own[k]), rel=1e-10)
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("kind", ["hinge", "tube"])
+def test_multiples_of_solutions_are_judged_as_themselves(kind: str, fit_intercept: bool) -> None:
+    small = BUILDERS["weighted"](53)
+    n, rng = len(small.y), np.random.default_rng(3)
+    loss = hinge(small.y) if kind == "hinge" else epsilon_insensitive(rng.normal(size=n), 0.2)
+    judge = PiecewiseLinearJudge.of(loss, small.weight, fit_intercept, small.K.diagonal())
+    coef = rng.normal(size=(3, n))
+    coef[:, ::5] = 0.0
+    h = coef @ small.K
+    at, scale = np.array([2, 0, 2, 1]), np.array([0.5, 3.0, 1.0, 1e-3])
+    C, own, blurred = scale * 1.5, np.array([4, -1, n - 1, 0]), np.array([0.0, 1e-3, 0.0, 1e-9])
+    b, figures = judge.along(h, coef, (at, scale), C, own, blurred)
+    themselves = scale[:, None] * h[at], scale[:, None] * coef[at]
+    np.testing.assert_allclose(b, judge.intercepts(*themselves, C, own), rtol=1e-13, atol=1e-13)
+    expected = judge.figures(*themselves, b, C, own, blurred)
+    np.testing.assert_allclose(figures, expected, rtol=1e-11)
+
+
 def twin(
     judge: PiecewiseLinearJudge, h: Any, coef: Any, b: float, C: float, own: int = -1
 ) -> list[float]:

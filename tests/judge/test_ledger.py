@@ -82,6 +82,34 @@ def test_leave_one_out_shortcut_equals_plain_product(
     assert (ledger.how[1, folds] == SOLVED).all() and not ledger.how[0].any()
 
 
+def test_solutions_in_proportion_to_C_are_judged_at_every_C() -> None:
+    """Except where their label is proved; those at the first are judged again if need be."""
+    small, Cs = mixture(30), np.array([4.0, 1.0, 0.25])
+    task = make_task(small, loo(30), Cs)
+    rng = np.random.default_rng(0)
+    full = small.y * rng.uniform(0.0, 1.0, 30)
+    folds, ls = np.array([3, 17, 8]), np.array([0, 2, 1])
+    coef = np.tile(full, (3, 1))
+    coef[:, 5] += 0.1
+    coef[np.arange(3), folds] = 0.0
+    ledger = Ledger(task)
+    for l, C in enumerate(Cs):
+        ledger.full(l, full * C / Cs[0])
+    ledger.proved(np.array([1, 0]), np.array([17, 8]), np.array([True, False]))
+    ledger.proportional(ls, folds, coef)
+    ledger.proportional(ls, folds, coef)
+    assert ledger.how[0, folds].tolist() == [SOLVED, SOLVED, PROVED] and ledger.wrong[1, 17]
+    for l, C in enumerate(Cs):
+        alone = Ledger(task)
+        alone.full(l, full * C / Cs[0])
+        alone.solved(l, folds, coef * C / Cs[0])
+        entered = folds[ledger.how[l, folds] != PROVED]
+        assert np.isnan(ledger.decision[l, np.setdiff1d(folds, entered)]).all()
+        for name in ("decision", "kkt", "gap_abs"):
+            mine, theirs = (getattr(one, name)[l, entered] for one in (ledger, alone))
+            np.testing.assert_allclose(mine, theirs, rtol=1e-10)
+
+
 @pytest.mark.parametrize("n", [1, 8, 30])
 def test_sizes_equal_twin(n: int) -> None:
     from exactcv._core import _residuals

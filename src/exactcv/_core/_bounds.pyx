@@ -4,17 +4,25 @@ The twin in NumPy is ``reference.walk``.
 """
 
 from libc.math cimport INFINITY
-from libc.stdlib cimport free, malloc, qsort
+from libc.stdlib cimport free, malloc
 
 cdef struct Stop:
     double distance
     double room
 
 
-cdef int _nearer(const void* left, const void* right) noexcept nogil:
-    cdef double a = (<Stop*>left).distance
-    cdef double b = (<Stop*>right).distance
-    return (a > b) - (a < b)
+cdef inline void _sift(Stop* heap, Py_ssize_t i, Py_ssize_t count) noexcept nogil:
+    """Let entry i of a heap, nearest first, sink to its place."""
+    cdef Stop moved = heap[i]
+    cdef Py_ssize_t child = 2 * i + 1
+    while child < count:
+        if child + 1 < count and heap[child + 1].distance < heap[child].distance:
+            child += 1
+        if not heap[child].distance < moved.distance:
+            break
+        heap[i], i = heap[child], child
+        child = 2 * i + 1
+    heap[i] = moved
 
 
 def walk(const double[:, ::1] knots, const double[:, ::1] levels, const signed char[::1] state,
@@ -25,43 +33,54 @@ def walk(const double[:, ::1] knots, const double[:, ::1] levels, const signed c
     Where ``taken`` is positive the others must rise, and b falls; where it is negative the other
     way.  What is taken up is known to within ``margin``.
     """
-    cdef Py_ssize_t n = state.shape[0]
-    cdef Stop* stops = <Stop*>malloc((n * knots.shape[1] + 1) * sizeof(Stop))
+    cdef Py_ssize_t most_stops = state.shape[0] * knots.shape[1]
+    # As they come, and sorted, as far as anybody walks.
+    cdef Stop* stops = <Stop*>malloc((2 * most_stops + 1) * sizeof(Stop))
     cdef int sign
     if stops == NULL:
         raise MemoryError
     with nogil:
         for sign in range(-1, 2, 2):
-            _walk_one_way(knots, levels, state, coef, u, who, taken, sign, margin, stops, least,
-                          most)
+            _walk_one_way(knots, levels, state, coef, u, who, taken, sign, margin, stops,
+                          stops + most_stops, least, most)
         free(stops)
 
 
 cdef void _walk_one_way(const double[:, ::1] knots, const double[:, ::1] levels,
                         const signed char[::1] state, const double[::1] coef,
                         const double[::1] u, const Py_ssize_t[::1] who,
-                        const double[::1] taken, int sign, double margin, Stop* stops,
-                        double[::1] least, double[::1] most) noexcept nogil:
+                        const double[::1] taken, int sign, double margin, Stop* heap,
+                        Stop* stops, double[::1] least, double[::1] most) noexcept nogil:
     cdef Py_ssize_t i, r
-    cdef Py_ssize_t count = 0
+    cdef Py_ssize_t ahead = 0, count = 0
     cdef Py_ssize_t m = knots.shape[1]
-    cdef double so_far = 0.0
+    cdef double so_far = 0.0, farthest = -INFINITY
     cdef double target, has
     for i in range(state.shape[0]):
         r = _knot_ahead(state[i], sign)
         has = coef[i]
         while state[i] >= 0 and 0 <= r < m:
-            stops[count].distance = 0.0
+            heap[ahead].distance = 0.0
             if state[i] != 2 * r + 1:
-                stops[count].distance = max(sign * (u[i] - knots[i, r]), 0.0)
-            stops[count].room = sign * (levels[i, r + (sign < 0)] - has)
+                heap[ahead].distance = max(sign * (u[i] - knots[i, r]), 0.0)
+            heap[ahead].room = sign * (levels[i, r + (sign < 0)] - has)
             has = levels[i, r + (sign < 0)]
-            count += 1
+            ahead += 1
             r -= sign
-    qsort(stops, count, sizeof(Stop), &_nearer)
-    for i in range(count):  # from here on: the room up to and including this stop
-        so_far += stops[i].room
-        stops[i].room = so_far
+    for r in range(who.shape[0]):
+        if (taken[r] > 0) == (sign > 0):
+            i = who[r]
+            has = sign * (levels[i, 0 if sign > 0 else m] - coef[i])
+            farthest = max(farthest, taken[r] * sign + has + margin)
+    for i in range(ahead // 2 - 1, -1, -1):
+        _sift(heap, i, ahead)
+    while ahead > 0 and not so_far > farthest:
+        so_far += heap[0].room
+        stops[count].distance, stops[count].room = heap[0].distance, so_far
+        count += 1
+        ahead -= 1
+        heap[0] = heap[ahead]
+        _sift(heap, 0, ahead)
     stops[count].distance = INFINITY
     for r in range(who.shape[0]):
         i = who[r]

@@ -6,6 +6,8 @@ from ..types import FloatArray, IntArray
 def judge(
     h: FloatArray,
     coef: FloatArray,
+    at: IntArray,
+    scale: FloatArray,
     intercept: FloatArray,
     C: FloatArray,
     tables: FloatArray,
@@ -22,6 +24,8 @@ def judge(
 def intercepts(
     h: FloatArray,
     coef: FloatArray,
+    at: IntArray,
+    scale: FloatArray,
     C: FloatArray,
     tables: FloatArray,
     which: IntArray,

@@ -31,12 +31,12 @@ cdef extern from "vector.h" nogil:
 
     void exactcv_tally(
         const double *h, const double *coef, const double *table, Py_ssize_t n,
-        Py_ssize_t start, Py_ssize_t stop, double C, double b, double near, double slack,
-        exactcv_tally_t *out)
+        Py_ssize_t start, Py_ssize_t stop, double scale, double C, double b, double near,
+        double slack, exactcv_tally_t *out)
     void exactcv_limits(
         const double *h, const double *coef, const double *table, Py_ssize_t n,
-        Py_ssize_t start, Py_ssize_t stop, double C, double near, double blur, double *low,
-        double *high)
+        Py_ssize_t start, Py_ssize_t stop, double scale, double C, double near, double blur,
+        double *low, double *high)
     void exactcv_mark(
         const double *x, const double *base, Py_ssize_t start, Py_ssize_t stop, double *mark)
     double exactcv_size(const double *x, const double *scale, Py_ssize_t n)
@@ -65,6 +65,8 @@ cdef double UNSEEN = 4.0
 def judge(
     const double[:, ::1] h,
     const double[:, ::1] coef,
+    const Py_ssize_t[::1] at,
+    const double[::1] scale,
     const double[::1] intercept,
     const double[::1] C,
     const double[:, :, ::1] tables,
@@ -80,7 +82,8 @@ def judge(
 ):
     """KKT violation, duality gap, primal objective and floor of each solution (hinge loss).
 
-    Solution k is one of training set ``which[k]``.  ``own[k]`` is a row that it leaves out beyond
+    Solution k is ``scale[k]`` times ``coef[at[k]]``, its values those times ``h[at[k]]``, and it is
+    one of training set ``which[k]``.  ``own[k]`` is a row that it leaves out beyond
     those without weight in ``tables[which[k]]``, or -1.
     out[k] = (violation, absolute gap, primal, floor).  See ``judge/piecewise_linear.py`` for what
     they mean; ``widest`` is max sqrt(K_ii), ``heaviest`` the largest weight of each training set,
@@ -90,47 +93,48 @@ def judge(
     cdef Py_ssize_t n = coef.shape[1], k, j, w
     cdef exactcv_tally_t t
     cdef const double *table
-    cdef double size, stiff
+    cdef const double *c
+    cdef const double *u
+    cdef double size, stiff, s
     with nogil:
-        for k in range(coef.shape[0]):
+        for k in range(at.shape[0]):
             memset(&t, 0, sizeof(t))
-            j, w = own[k], which[k]
-            table = &tables[w, 0, 0]
+            j, w, s = own[k], which[k], scale[k]
+            u, c, table = &h[at[k], 0], &coef[at[k], 0], &tables[w, 0, 0]
             exactcv_tally(
-                &h[k, 0], &coef[k, 0], table, n, 0, n if j < 0 else j, C[k], intercept[k],
-                NEAR, slack, &t)
+                u, c, table, n, 0, n if j < 0 else j, s, C[k], intercept[k], NEAR, slack, &t)
             if j >= 0:
                 exactcv_tally(
-                    &h[k, 0], &coef[k, 0], table, n, j + 1, n, C[k], intercept[k],
-                    NEAR, slack, &t)
-                size, stiff = fabs(coef[k, j]), tables[w, 3, j]
+                    u, c, table, n, j + 1, n, s, C[k], intercept[k], NEAR, slack, &t)
+                size, stiff = fabs(s * c[j]), tables[w, 3, j]
                 t.residual = max(t.residual, size * max(stiff, 1.0 / (C[k] * heaviest[w])))
                 t.size += size
-                t.norm += coef[k, j] * h[k, j]
+                t.norm += s * s * (c[j] * u[j])
                 size *= stiff
                 t.stray += size
                 t.reach += size
             conclude(&t, intercept[k], widest, fit_intercept, blurred[k], &out[k, 0])
             if fit_intercept:
-                size = doubt(&h[k, 0], &coef[k, 0], table, n, j, C[k], intercept[k], &t,
-                             heaviest[w], lightest[w], slack)
+                size = doubt(u, c, table, n, j, s, C[k], intercept[k], &t, heaviest[w],
+                             lightest[w], slack)
                 out[k, 0] = max(out[k, 0], size)
 
 
 cdef inline double doubt(
     const double *h, const double *coef, const double *table, Py_ssize_t n, Py_ssize_t own,
-    double C, double b, exactcv_tally_t *t, double heaviest, double lightest, double near,
+    double scale, double C, double b, exactcv_tally_t *t, double heaviest, double lightest,
+    double near,
 ) noexcept nogil:
     """How far b may be from what the rule picks; see ``intercept.doubt``."""
     cdef double blur = BALANCE * ROUNDOFF * t.size, off = fabs(t.sum), low, high, strict
     if t.inside > DOUBT * near * C * heaviest + blur + off:
         if t.inside > CLEAR * C * heaviest:
             return 0.0
-        limits(h, coef, table, n, own, C, 0.0, t.inside / n, &low, &high)
+        limits(h, coef, table, n, own, scale, C, 0.0, t.inside / n, &low, &high)
         return max(low - b, b - high, 0.0)
-    limits(h, coef, table, n, own, C, 0.0, blur, &low, &high)
+    limits(h, coef, table, n, own, scale, C, 0.0, blur, &low, &high)
     strict = from_middle(low, high, b)
-    limits(h, coef, table, n, own, C, near * DOUBT,
+    limits(h, coef, table, n, own, scale, C, near * DOUBT,
            blur + (off if off <= CLEAR * t.size else 0.0), &low, &high)
     if off > blur or C * lightest <= blur:
         return max(fabs(low - b), fabs(high - b))
@@ -174,6 +178,8 @@ cdef inline void conclude(
 def intercepts(
     const double[:, ::1] h,
     const double[:, ::1] coef,
+    const Py_ssize_t[::1] at,
+    const double[::1] scale,
     const double[::1] C,
     const double[:, :, ::1] tables,
     const Py_ssize_t[::1] which,
@@ -181,25 +187,25 @@ def intercepts(
     double near,
     double[::1] out,
 ):
-    """The intercept that the rule picks for each solution (hinge loss)."""
+    """The intercept that the rule picks for each solution, given as in `judge` (hinge loss)."""
     cdef Py_ssize_t k, n = coef.shape[1]
     cdef double low, high
     with nogil:
-        for k in range(coef.shape[0]):
-            limits(&h[k, 0], &coef[k, 0], &tables[which[k], 0, 0], n, own[k], C[k], near, 0.0,
-                   &low, &high)
+        for k in range(at.shape[0]):
+            limits(&h[at[k], 0], &coef[at[k], 0], &tables[which[k], 0, 0], n, own[k], scale[k],
+                   C[k], near, 0.0, &low, &high)
             out[k] = middle(low, high)
 
 
 cdef inline void limits(
     const double *h, const double *coef, const double *table, Py_ssize_t n, Py_ssize_t own,
-    double C, double near, double blur, double *low, double *high,
+    double scale, double C, double near, double blur, double *low, double *high,
 ) noexcept nogil:
     """The ends of the interval of intercepts; see ``intercept.intercept_limits``."""
     low[0], high[0] = -INFINITY, INFINITY
-    exactcv_limits(h, coef, table, n, 0, n if own < 0 else own, C, near, blur, low, high)
+    exactcv_limits(h, coef, table, n, 0, n if own < 0 else own, scale, C, near, blur, low, high)
     if own >= 0:
-        exactcv_limits(h, coef, table, n, own + 1, n, C, near, blur, low, high)
+        exactcv_limits(h, coef, table, n, own + 1, n, scale, C, near, blur, low, high)
 
 
 def sizes(const double[:, ::1] coef, const double[::1] scale, double[::1] out):

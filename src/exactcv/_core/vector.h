@@ -43,7 +43,8 @@ typedef struct {
     double tilt;     /* the same for rows that fall far short */
 } exactcv_tally_t;
 
-/* Add rows start ... stop - 1 of a hinge problem to the tally.
+/* Add rows start ... stop - 1 of a hinge problem to the tally; the solution is scale times coef, and
+ * its values scale times h.
  *
  * table holds four arrays of length n one after the other: y, weight (zero for rows that take no
  * part), 1 / weight (for those: of the heaviest row), and stiff = sqrt(K_ii max K).  Everything is
@@ -51,8 +52,8 @@ typedef struct {
  */
 EXACTCV_CLONES
 static void exactcv_tally(const double *h, const double *coef, const double *table, ptrdiff_t n,
-                          ptrdiff_t start, ptrdiff_t stop, double C, double b, double near,
-                          double slack, exactcv_tally_t *out)
+                          ptrdiff_t start, ptrdiff_t stop, double scale, double C, double b,
+                          double near, double slack, exactcv_tally_t *out)
 {
     const double *y = table, *weight = table + n, *inverse = table + 2 * n, *stiff = table + 3 * n;
     const double inverse_C = 1.0 / C;
@@ -65,7 +66,7 @@ static void exactcv_tally(const double *h, const double *coef, const double *tab
 
 #define EXACTCV_ROW(i, k)                                                                        \
     {                                                                                            \
-        const double u = y[i] * (h[i] + b), c = y[i] * coef[i], v = u - 1.0;                     \
+        const double u = y[i] * (scale * h[i] + b), c = y[i] * (scale * coef[i]), v = u - 1.0;   \
         const double box = C * weight[i], positive = EXACTCV_MAX(c, 0.0);                        \
         const double in = EXACTCV_MIN(positive, box), right = box - in;                          \
         const double over = EXACTCV_MAX(v, 0.0), under = EXACTCV_MAX(-v, 0.0);                   \
@@ -108,7 +109,7 @@ static void exactcv_tally(const double *h, const double *coef, const double *tab
         out->size += size[k];
         out->stray += stray[k];
         out->reach += reach[k];
-        out->norm += norm[k];
+        out->norm += scale * scale * norm[k];
         out->loss += loss[k];
         out->kept += kept[k];
         out->lean += lean[k];
@@ -116,14 +117,15 @@ static void exactcv_tally(const double *h, const double *coef, const double *tab
     }
 }
 
-/* What rows start ... stop - 1 demand of the intercept: *low <= b <= *high (see intercept.py).
+/* What rows start ... stop - 1 demand of the intercept: *low <= b <= *high (see intercept.py), of
+ * a solution as in exactcv_tally.
  *
  * A coefficient within ``near`` / tau + ``blur`` of an end of its box is taken to be there, and of
  * the upper end also within its rounding.
  */
 EXACTCV_CLONES
 static void exactcv_limits(const double *h, const double *coef, const double *table, ptrdiff_t n,
-                           ptrdiff_t start, ptrdiff_t stop, double C, double near,
+                           ptrdiff_t start, ptrdiff_t stop, double scale, double C, double near,
                            double blur, double *low, double *high)
 {
     const double *y = table, *weight = table + n, *inverse = table + 2 * n, *stiff = table + 3 * n;
@@ -136,7 +138,8 @@ static void exactcv_limits(const double *h, const double *coef, const double *ta
 #define EXACTCV_ROW(i, k)                                                                        \
     {                                                                                            \
         const double share = inverse[i] * inverse_C, tau = EXACTCV_MAX(stiff[i], share);         \
-        const double c = y[i] * coef[i], box = C * weight[i], room = y[i] - h[i];                \
+        const double c = y[i] * (scale * coef[i]), box = C * weight[i];                          \
+        const double room = y[i] - scale * h[i];                                                 \
         const double most = (1.0 - EXACTCV_BLURRED) * box;                                       \
         const double away = box > 0.0 ? 0.0 : 1e300;                                             \
         const double grows = tau * (most - c - blur) > near ? away : 1e300;                      \

@@ -6,9 +6,10 @@ rows are all solved costs about (measured)
     s (m^2 + m n + 15 n),    s rows with a coefficient, m of them free,
 
 for each round of a row costs a product with the free rows and one with the rows in play.  Labels by
-proof cost less, but about in proportion.  So the last few values of C may take nine tenths of the
-time, and rows without a coefficient take none; nor does a grid point whose solution is that of a
-smaller C, for then so are its folds.  The counts are known once the path is there.  Where
+proof cost less, but about in proportion.  Where no row is free, nor at the next larger C, solutions
+are those there but for a factor, and only judged.  So the last few values of C may take nine tenths
+of the time, and rows without a coefficient take none; nor does a grid point whose solution is that
+of a smaller C, for then so are its folds.  The counts are known once the path is there.  Where
 folds are solved one by one, each takes about as long as the path on all rows.
 """
 
@@ -22,6 +23,7 @@ from ..types import BoolArray, FloatArray
 __all__ = ["Work"]
 
 ROUND = 15  # passes over all rows that a row in play costs besides its steps
+JUDGED = 3  # those that it costs where only the judge looks at it
 
 
 class Work:
@@ -59,4 +61,8 @@ class Work:
         order = np.argsort(task.grid.Cs, kind="stable")
         same = (ledger.coef[order[1:]] == ledger.coef[order[:-1]]).all(axis=1)
         cost[order[1:][same]] = 0.0
+        all_bound = (free == 0)[order]
+        alike = ((size > 0.0)[order[1:]] == (size > 0.0)[order[:-1]]).all(axis=1)
+        alike &= all_bound[1:] & all_bound[:-1]
+        cost[order[:-1][alike]] *= JUDGED / ROUND
         return in_play, cost

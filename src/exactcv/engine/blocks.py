@@ -134,8 +134,10 @@ def _follow(
 
     def guess(step: int, point: Point) -> StateArray:
         """Rows that agreed with the full data at the last C are expected to do so at this one."""
-        last = full[max(step - 1, 0)].state
-        state = np.where(point.state == last, full[step].state, point.state)
+        last, now = full[max(step - 1, 0)].state, full[step].state
+        if np.array_equal(last, now):
+            return point.state
+        state = np.where(point.state == last, now, point.state)
         state[nobody] = -1
         return state
 

@@ -101,35 +101,50 @@ def reach(
     full: Solution,
     who: IntArray,
     taken: FloatArray,
-    slack: float = 0.0,
+    slack: float | FloatArray = 0.0,
 ) -> Reach:
     """Bounds for taking ``taken`` away from the coefficients of each of the rows ``who``.
 
-    ``slack`` is how far the u at hand may be from those of the exact solution.
+    ``slack`` is how far the u at hand may be from those of the exact solution.  Several solutions
+    with the same states may be asked of at once, one in each row of ``full.coef`` and so on.
     """
     size, up = np.abs(taken), taken > 0
     own, others = size * span.own[who], size * span.others[who]
-    least, most = np.zeros(len(who)), np.zeros(len(who))
+    least, most = np.zeros(taken.shape), np.zeros(taken.shape)
     if problem.fit_intercept:
         # Rounding in the coefficients, so that the walk does not stop a row too early or too late.
-        width = float((full.levels[:, 0] - full.levels[:, -1]).sum())
+        width = (full.levels[..., 0] - full.levels[..., -1]).sum(axis=-1)
         margin = (slack + tolerances.AT_BOUND) * width
-        walk(
-            problem.loss.knots, full.levels, full.state, full.coef, full.u, who, taken, margin,
-            least, most,
-        )  # fmt: skip
+        _walk(problem, full, who, taken, margin, least, most)
     # In terms of a row with c_j > 0, whose u falls:
     side = np.where(up, 1.0, -1.0)
-    value = side * full.u[who]
-    slack = slack + 1e-12 * max(1.0, float(np.abs(full.u).max()))
+    value = side * full.u[..., who]
+    slack = (slack + 1e-12 * np.maximum(1.0, np.abs(full.u).max(axis=-1)))[..., None]
     upper = np.minimum(value, value - least + own) + slack
     lower = value - most - own - slack
     low, high = np.where(up, lower, -upper), np.where(up, upper, -lower)
     # The sign of a coefficient that may as well be zero says nothing, and b may go either way.
-    width = full.levels[who, 0] - full.levels[who, -1]
+    width = full.levels[..., who, 0] - full.levels[..., who, -1]
     unsure = size <= tolerances.AT_BOUND * width
     low[unsure], high[unsure], others[unsure] = -np.inf, np.inf, np.inf
     return Reach(low, high, up, others, most)
+
+
+def _walk(
+    problem: Problem,
+    full: Solution,
+    who: IntArray,
+    taken: FloatArray,
+    margin: FloatArray,
+    least: FloatArray,
+    most: FloatArray,
+) -> None:
+    """``_bounds.walk`` for one solution, or for each of several."""
+    knots, each = problem.loss.knots, (full.levels, full.coef, full.u, taken, margin, least, most)
+    for levels, coef, u, out, by, first, last in (
+        zip(*each, strict=True) if taken.ndim > 1 else [each]
+    ):
+        walk(knots, levels, full.state, coef, u, who, out, by, first, last)
 
 
 def labels_proved(y: FloatArray, bounds: Reach) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -33,6 +33,9 @@ __all__ = ["FoldSolver", "Leaves", "Place", "at_a_time", "blocks"]
 BLOCK, VALUES = 256, 1 << 18
 # With so few rows at a knot, K c takes less than the check of what is claimed of it.
 FEW_TO_CLAIM = 2 * PROBES
+# What the proof of labels without a judge costs, in multiplications: once, and for each probe and
+# row in play; and what the judge costs for each row of a solution, besides the products.
+PROOF, PROOF_A_ROW, JUDGE_A_ROW = 1_500_000, 50, 30
 # So many folds that are far from the solution at hand are worth another one, so often; unless so
 # few rows are at a knot that events cost next to nothing, and few folds are far.
 MANY, OTHER_STARTS = 8, 2
@@ -78,11 +81,21 @@ class Leaves:
 
 @dataclass(frozen=True)
 class Place:
-    """A grid point and its full-data solution; ``later`` are those with larger C that share it."""
+    """A grid point and its full-data solution.
+
+    ``later`` are those with larger C that share it; or, if ``proportional``, those with smaller C
+    where it is the same but for the factor C.
+    """
 
     l: int
     point: Point
     later: IntArray
+    proportional: bool = False
+
+    @property
+    def ls(self) -> IntArray:
+        """The grid point and the others."""
+        return np.append(self.l, self.later)
 
 
 def at_a_time(n: int) -> int:
@@ -123,6 +136,8 @@ class FoldSolver:
         changes them all, but leaving out one row of a class is much like leaving out another.
         """
         far = self._in_blocks(place, table, leaves)
+        if not len(far):
+            return
         few = len(table.base.members) <= FEW_FREE and 2 * len(far) < len(leaves)
         starts = 0 if few else OTHER_STARTS
         for up in (True, False):
@@ -155,14 +170,31 @@ class FoldSolver:
         """Settle some folds, K c by products with K; returns which are left."""
         far, todo = np.zeros(len(leaves), dtype=bool), np.arange(len(leaves))
         labels = not (self.task.want_decision or self.judge_all) and self.ledger.sound(place.l)
-        if labels:
+        first = labels and not place.proportional and self._worth_proving(table, len(leaves))
+        if first:
             sure, far = self._prove(place.l, table, leaves)
             todo = todo[~sure & ~far]
-        mine = leaves.part(todo)
+        mine = leaves if len(todo) == len(leaves) else leaves.part(todo)
         coef, found = table.solutions(mine.sites, mine.taken, self.cancel, Driven.SHORT)
         far[todo] = found.failed
-        self._judge(place, mine.part(~found.failed), pick(coef, ~found.failed))
+        if found.failed.any():
+            mine, coef = mine.part(~found.failed), coef[~found.failed]
+        if labels and not first:
+            # What misses the mark may leave no doubt of its label.
+            missed = ~self._enter(place, mine, coef, self.apart(coef, mine))
+            mine, coef = mine.part(missed), coef[missed]
+            if len(mine):
+                sure, _ = self._prove(place.l, table, mine)
+                mine, coef = mine.part(~sure), coef[~sure]
+        self._judge(place, mine, coef)
         return far
+
+    def _worth_proving(self, table: Table, count: int) -> bool:
+        """Does it cost less to prove labels of so many folds than to have all of them judged?"""
+        free, n = len(table.base.members), self.problem.n
+        play = free + len(table.columns.others)
+        proof = PROOF + PROBES * play * (4 * free + PROOF_A_ROW)
+        return count * n * (free + JUDGE_A_ROW) > proof
 
     def _by_claims(
         self, place: Place, table: Table, leaves: Leaves
@@ -245,17 +277,20 @@ class FoldSolver:
         apart: FloatArray,
         claimed: FloatArray | None = None,
     ) -> NDArray[np.bool_]:
-        """Have solutions judged, those that hold for every larger C at all of them."""
+        """Have solutions judged, those that hold at other C too at all of them."""
+        within = tolerances.POLISH * self.task.tol
+        if place.proportional:
+            return self.ledger.proportional(place.ls, leaves.folds, apart, within=within)
         met, lasts = np.zeros(len(leaves), dtype=bool), np.zeros(len(leaves), dtype=bool)
         if len(place.later):
             lasts = self._last(coef, place.point.C)
-        for which, ls in ((lasts, [place.l, *place.later]), (~lasts, [place.l])):
+        for which, ls in ((lasts, place.ls), (~lasts, place.ls[:1])):
             if which.any():
                 met[which] = self.ledger.solved_at(
-                    np.array(ls),
+                    ls,
                     leaves.folds[which],
                     pick(apart, which),
-                    within=tolerances.POLISH * self.task.tol,
+                    within=within,
                     claimed=None if claimed is None else pick(claimed, which),
                 )
         return met

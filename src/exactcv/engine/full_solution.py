@@ -15,7 +15,7 @@ from ..types import FloatArray, IntArray
 from .inverse import scale_of
 from .path import StateArray, at_knot
 
-__all__ = ["FullSolution", "independent"]
+__all__ = ["FullSolution", "Proportional", "independent"]
 
 # Coefficients that move less than this, for a unit of the row that depends on them, have no part.
 LEAST_SHARE = 1e-12
@@ -55,6 +55,8 @@ class FullSolution:
     def canonical(self) -> FullSolution:
         """With an intercept: a row is at a knot only if a coefficient is strictly in its box."""
         members, (bottom, top) = self.members, self.box
+        if not len(members):
+            return self
         slack = closeness(self.levels, self.problem.diagonal)[members]
         at_top = self.coef[members] >= top - slack - BLURRED * np.abs(top)
         at_bottom = self.coef[members] <= bottom + slack + BLURRED * np.abs(bottom)
@@ -85,6 +87,16 @@ class FullSolution:
         state[row] -= side
         gap = (low if side > 0 else high)[row] - self.u[row]
         return replace(self, state=state, u=self.u + gap)
+
+
+@dataclass(frozen=True)
+class Proportional:
+    """Solutions at several C with the same states, none with a row at a knot; one in each row."""
+
+    state: StateArray
+    coef: FloatArray
+    u: FloatArray
+    levels: FloatArray
 
 
 def independent(full: FullSolution) -> FullSolution:

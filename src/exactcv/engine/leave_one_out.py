@@ -10,19 +10,19 @@ bounds do not hold in place.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import tolerances
-from ..judge.certificate import implied_accuracy
 from ..judge.intercept import DOUBT
 from ..judge.ledger import Ledger
 from ..problem.problem import Task
 from ..types import FloatArray, IntArray
 from .bounds import Reach, Span, labels_proved, reach
 from .fold_solver import FoldSolver, Leaves, Place, at_a_time, blocks
-from .full_solution import FullSolution
+from .full_solution import FullSolution, Proportional
 from .merged import Merged
 from .path import Point, at_knot
 from .shares import Leaving, Shares
@@ -72,18 +72,33 @@ class LeaveOneOut:
         # Where no row is at a knot, there are two groups of folds, each with a row of its own.
         inverses, events = (inverse or Inverse(self.problem), Inverse(self.problem)), 0
         self.ledger.how[ls] = 0
+        seen: set[int] = set()
         for place in places(ls, points):
-            l, full = place.l, self._solution(place.l, place.point)
-            leaves = self._leaves(full)
-            # What was found at a smaller C may hold here too.
-            leaves = leaves.part(self.ledger.how[l, leaves.folds] == 0)
-            nothing, fits = full.coef[leaves.sites] == 0.0, leaves.taken == 0.0
-            self._without_coefficient(place, full, leaves.part(nothing))
-            self._with_room(place, full, leaves.part(fits & ~nothing))
-            if not fits.all():
-                events += self._with_coefficient(place, full, leaves.part(~fits), inverses)
-            self.ledger.alike(l, *self._twins)
+            if place.proportional and not self.task.want_decision and place.l not in seen:
+                seen.update(place.ls.tolist())
+                self._prove_along(place)
+            if (self.ledger.how[place.l, self._all.folds] == 0).any():
+                events += self._settle(place, inverses)
+            self.ledger.alike(place.l, *self._twins)
         return events
+
+    def _settle(self, place: Place, inverses: tuple[Inverse, Inverse]) -> int:
+        full = self._solution(place.l, place.point)
+        leaves = self._all
+        # What was found at another C may hold here too; what is found here may hold at others.
+        todo = self.ledger.how[place.l, leaves.folds] == 0
+        if place.proportional:
+            todo |= (self.ledger.how[np.ix_(place.later, leaves.folds)] == 0).any(axis=0)
+        leaves = leaves.part(todo).of(full)
+        here = self.ledger.how[place.l, leaves.folds] == 0
+        nothing, fits = full.coef[leaves.sites] == 0.0, leaves.taken == 0.0
+        if nothing.any():
+            self._without_coefficient(place, full, leaves.part(nothing & here))
+        if (fits & ~nothing).any():
+            self._with_room(place, full, leaves.part(fits & ~nothing & here))
+        if fits.all():
+            return 0
+        return self._with_coefficient(place, full, leaves.part(~fits), inverses)
 
     def ranges(self, l: int, point: Point) -> tuple[FloatArray, FloatArray]:
         """Between which numbers each left-out value lies for sure, before any fold is solved.
@@ -115,9 +130,9 @@ class LeaveOneOut:
         slack = self._slack(l, full)
         bounds = reach(full.problem, self.span, full, leaves.sites, leaves.taken, slack)
         left = np.ones(len(leaves), dtype=bool)
-        if not self.task.want_decision and self.ledger.sound(l):
+        if not self.task.want_decision and self.ledger.sound(l) and not place.proportional:
             left = ~self._prove(l, bounds, leaves)
-            left[left] = ~self._prove_by_shares(l, full, leaves.part(left))
+            left[left] = ~self._prove_by_shares(l, full, leaves.part(left), slack)
         events = 0
         some = groups(full, left & bounds.up, left & ~bounds.up)
         for (mine, start), inverse in zip(some, inverses, strict=False):
@@ -153,6 +168,11 @@ class LeaveOneOut:
 
     def _leaves(self, full: FullSolution) -> Leaves:
         """All folds but twins; what each takes away so that the site fits into what is left."""
+        return self._all.of(full)
+
+    @cached_property
+    def _all(self) -> Leaves:
+        """The same before anything is taken."""
         folds = np.delete(np.arange(len(self.task.folds.pair_rows)), self._twins[0])
         rows = self.task.folds.pair_rows[folds]
         sites = self.merged.first[rows]
@@ -160,9 +180,9 @@ class LeaveOneOut:
         weight = self.problem.weight[sites]
         np.divide(self.task.problem.weight[rows], weight, out=gone, where=weight > 0)
         keep = np.where(self.merged.copies[rows] > 1, 1.0 - gone, 0.0)
-        return Leaves(folds, rows, sites, keep, np.zeros(len(rows))).of(full)
+        return Leaves(folds, rows, sites, keep, np.zeros(len(rows)))
 
-    def _slack(self, l: int, full: FullSolution) -> float:
+    def _slack(self, l: int | IntArray, full: FullSolution | Proportional) -> FloatArray:
         """How far the full-data u may be from the exact ones, by their certificate.
 
         Twice the accuracy of f that the duality gap implies (f at a row, and f at the row that
@@ -170,12 +190,12 @@ class LeaveOneOut:
         """
         ledger = self.ledger
         kkt, gap = ledger.kkt[l, -1], ledger.gap_abs[l, -1]
-        scale = max(1.0, float(np.abs(full.u).max()))
+        scale = np.maximum(1.0, np.abs(full.u).max(axis=-1))
         if self.problem.fit_intercept:
             # The gap bounds the suboptimality only if the coefficients sum to zero.
-            gap += abs(float(full.coef.sum())) * scale
-        accuracy = implied_accuracy(gap, 0.0, float(self.problem.diagonal.max()))
-        return float(2.0 * accuracy + kkt * scale)
+            gap = gap + np.abs(full.coef.sum(axis=-1)) * scale
+        accuracy = np.sqrt(2.0 * gap * max(float(self.problem.diagonal.max()), 0.0))
+        return np.asarray(2.0 * accuracy + kkt * scale)
 
     # ---- folds that need no path ---------------------------------------------------------------
 
@@ -188,7 +208,8 @@ class LeaveOneOut:
             return
         moves = self._moves(place.l, full, leaves)
         self.ledger.unchanged(place.l, leaves.folds[~moves])
-        self._enter_full(place, full, leaves.part(moves))
+        if moves.any():
+            self._enter_full(place, full, leaves.part(moves))
 
     def _moves(self, l: int, full: FullSolution, leaves: Leaves) -> NDArray[np.bool_]:
         """Which rows without a coefficient may have held the intercept where it is."""
@@ -237,7 +258,28 @@ class LeaveOneOut:
         self.ledger.proved(l, leaves.folds[settled], wrong[settled])
         return settled
 
-    def _prove_by_shares(self, l: int, full: FullSolution, leaves: Leaves) -> NDArray[np.bool_]:
+    def _prove_along(self, place: Place) -> None:
+        """Enter labels that follow at all C of a place whose solutions are proportional to C."""
+        ls = place.ls[[self.ledger.sound(int(l)) for l in place.ls]]
+        if not len(ls):
+            return
+        problem, point = self.problem, place.point
+        top = self._solution(place.l, point)
+        leaves = self._leaves(top)
+        leaves = leaves.part(leaves.taken != 0.0)
+        rise = self.task.grid.Cs[ls] / point.C
+        u = self.ledger.h[ls] + self.ledger.intercept[ls][:, None]
+        levels = rise[:, None, None] * top.levels
+        full = Proportional(top.state, rise[:, None] * top.coef, u, levels)
+        taken, slack = rise[:, None] * leaves.taken, self._slack(ls, full)
+        bounds = reach(problem, self.span, full, leaves.sites, taken, slack)
+        wrong, right = labels_proved(problem.y[leaves.rows], bounds)
+        where, which = np.nonzero(wrong | right)
+        self.ledger.proved(ls[where], leaves.folds[which], wrong[where, which])
+
+    def _prove_by_shares(
+        self, l: int, full: FullSolution, leaves: Leaves, slack: FloatArray
+    ) -> NDArray[np.bool_]:
         """The same with the bounds that are sharp where the others are not, at some cost."""
         problem, members = full.problem, full.members
         if not len(members) or len(leaves) < ENOUGH * len(members):
@@ -260,7 +302,7 @@ class LeaveOneOut:
         room = bottom - full.coef[members], top - full.coef[members]
         shares = Shares(K[np.ix_(members, members)], *room, problem.fit_intercept, gap)
         # A coefficient of the other sign is one that may as well be zero.
-        value = np.where(y * leaves.taken > 0, y * full.u[who] - self._slack(l, full), -np.inf)
+        value = np.where(y * leaves.taken > 0, y * full.u[who] - slack, -np.inf)
         right = shares.prove(rows, value)
         self.ledger.proved(l, leaves.folds[right], np.zeros(int(right.sum()), dtype=bool))
         return right
@@ -302,7 +344,14 @@ def groups(
 
 
 def places(ls: IntArray, points: list[Point]) -> Iterator[Place]:
-    """Grid points along rising C, each with the later ones that have the same solution."""
+    """Grid points along rising C, each with the later ones that have the same solution.
+
+    ``points`` have the same rows at a knot.  Where there are none, solutions are proportional to C
+    while the states stay, those without a row often too, and what holds at some C holds at every
+    smaller one (``proportional.py``): so these come in falling order.
+    """
+    if not at_knot(points[0].state).any():
+        return _falling(ls, points)
     later = np.empty(0, dtype=np.intp)
     found = []
     for step in reversed(range(len(points))):
@@ -315,12 +364,18 @@ def places(ls: IntArray, points: list[Point]) -> Iterator[Place]:
     return reversed(found)
 
 
+def _falling(ls: IntArray, points: list[Point]) -> Iterator[Place]:
+    """Each with the smaller C at which all rows are in the same states."""
+    first, found = 0, []
+    for step, here in enumerate(points):
+        if not np.array_equal(here.state, points[first].state):
+            first = step
+        found.append(Place(int(ls[step]), here, ls[first:step], proportional=step > first))
+    return reversed(found)
+
+
 def runs(points: list[Point]) -> list[list[int]]:
     """Neighbours on the grid that have the same rows at a knot."""
-    found: list[list[int]] = []
-    for step, point in enumerate(points):
-        if step and np.array_equal(at_knot(point.state), at_knot(points[step - 1].state)):
-            found[-1].append(step)
-        else:
-            found.append([step])
-    return found
+    free = at_knot(np.array([point.state for point in points]))
+    starts = np.flatnonzero((free[1:] != free[:-1]).any(axis=1)) + 1
+    return [part.tolist() for part in np.split(np.arange(len(points)), starts)]

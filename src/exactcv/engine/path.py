@@ -159,6 +159,10 @@ class Tracker:
         """The same, but perhaps only roughly: see `finish`."""
         if C > point.C and self._settled(point, guess):
             return point.at(C)
+        return self.onward(point, C, guess)
+
+    def onward(self, point: Point, C: float, guess: StateArray | None = None) -> Point:
+        """The same of a point that is known not to hold at every larger C."""
         state = point.state if guess is None else guess
         new, status = point, int(Status.STALLED)
         free, cost, prepared = _block_cost(state, self.factor)
@@ -630,7 +634,8 @@ def follow(
     for step, C in enumerate(Cs):
         if points and not point.rough and tracker.holds_on(point):
             return tracker.finish([*points, *(point.at(float(C)) for C in Cs[step:])])
-        point = tracker.approach(point, float(C), guess(step, point))
+        go_on = tracker.onward if points else tracker.approach
+        point = go_on(point, float(C), guess(step, point))
         points.append(point)
         if point.rough and not census(point.state, point.coef)[1]:
             # Solved, this may hold for every larger C.

@@ -160,11 +160,12 @@ class Shares:
         itself = np.flatnonzero(place >= 0), place[place >= 0]  # a row takes no share of its own
         target = coef[:, None] * cross
         wanted = target @ inverse + np.outer(coef, ones)
-        share, excess = np.zeros_like(wanted), np.zeros_like(wanted)
-        for _ in range(rounds):
+        share, excess = np.empty_like(wanted), wanted.copy()
+        for step in range(rounds):
             # The best shares near the last ones in the boxes, then into the boxes.
-            excess += wanted + penalty * ((share - excess) @ inverse)
-            share = np.clip(excess, self.down, self.up)
+            if step:
+                excess += wanted + penalty * ((share - excess) @ inverse)
+            np.minimum(np.maximum(excess, self.down, out=share), self.up, out=share)
             share[itself] = 0.0
             excess -= share
         lack = self._balance(share, coef, itself) if self.fit_intercept else np.zeros(len(coef))

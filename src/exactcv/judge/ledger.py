@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -64,6 +65,26 @@ class Seen(Protocol):
         intercept: FloatArray,
         /,
     ) -> None: ...
+
+
+@dataclass(frozen=True)
+class _Where:
+    """At which grid points solutions that hold at several are judged: (B, L).
+
+    ``proportional``: what is given are those at the first; elsewhere they are those in units of C.
+    """
+
+    ls: IntArray
+    wanted: NDArray[np.bool_]
+    proportional: bool = False
+
+    def part(self, which: slice) -> _Where:
+        return replace(self, wanted=self.wanted[which])
+
+    def scale(self, Cs: FloatArray) -> FloatArray:
+        """How many times those at the first."""
+        own = Cs[self.ls]
+        return np.asarray(own / own[0]) if self.proportional else np.ones(len(own))
 
 
 class Ledger:
@@ -209,12 +230,38 @@ class Ledger:
         K c is said to be, they are not multiplied at all (only where `takes_claims`).
         """
         with self._timed():
-            coef = np.ascontiguousarray(coef, dtype=float)
-            out = self._solved_nearby(ls, folds, coef, None, within, claimed)
-        self.how[ls[0], folds] = SOLVED
-        for l, meets in zip(ls[1:], out[1:], strict=True):
-            self.how[l, folds[meets]] = SOLVED
-        return out[0]
+            where = _Where(ls, np.ones((len(folds), len(ls)), dtype=bool))
+            return self._solved_alike(where, folds, coef, within, claimed)
+
+    def proportional(
+        self, ls: IntArray, folds: IntArray, coef: FloatArray, *, within: float | None = None
+    ) -> NDArray[np.bool_]:
+        """The same for solutions that are proportional to C, as the full data's is.
+
+        ``coef`` are those at the first of the grid points.  What is settled there is left alone,
+        but for solutions at the first.
+        """
+        with self._timed():
+            how = self.how[np.ix_(ls, folds)].T
+            wanted = how == 0
+            wanted[:, 0] |= how[:, 0] == SOLVED
+            return self._solved_alike(_Where(ls, wanted, proportional=True), folds, coef, within)
+
+    def _solved_alike(
+        self,
+        where: _Where,
+        folds: IntArray,
+        coef: FloatArray,
+        within: float | None,
+        claimed: FloatArray | None = None,
+    ) -> NDArray[np.bool_]:
+        coef = np.ascontiguousarray(coef, dtype=float)
+        met = self._solved_nearby(where, folds, coef, None, within, claimed)
+        entered = where.wanted & met
+        entered[:, 0] = where.wanted[:, 0]
+        which, at = np.nonzero(entered)
+        self.how[where.ls[at], folds[which]] = SOLVED
+        return met[:, 0]
 
     @property
     def takes_claims(self) -> bool:
@@ -226,8 +273,8 @@ class Ledger:
         with self._timed():
             self._inherit(l, np.asarray(folds, dtype=np.intp))
 
-    def proved(self, l: int, folds: IntArray, wrong: NDArray[np.bool_]) -> None:
-        """Enter leave-one-out folds whose label follows from a bound."""
+    def proved(self, l: int | IntArray, folds: IntArray, wrong: NDArray[np.bool_]) -> None:
+        """Enter leave-one-out folds whose label follows from a bound (``l``: one, or one each)."""
         self.wrong[l, folds] = wrong
         self.how[l, folds] = PROVED
 
@@ -384,7 +431,8 @@ class Ledger:
         nearby = self._own is not None and self._has_rows and np.ndim(l) == 0 and how != FALLBACK
         if nearby and np.isfinite(self.objective[l]):
             self.how[l, which] = how
-            return self._solved_nearby(np.atleast_1d(l), which, coef, intercept, within)[0]
+            here = _Where(np.atleast_1d(l), np.ones((len(which), 1), dtype=bool))
+            return self._solved_nearby(here, which, coef, intercept, within)[:, 0]
         where = np.full(which.shape, l, dtype=np.intp)
         return self._solved_blocks(where, which, coef, intercept, how, within)
 
@@ -405,53 +453,101 @@ class Ledger:
 
     def _solved_nearby(
         self,
-        ls: IntArray,
+        where: _Where,
         folds: IntArray,
         coef: FloatArray,
         intercept: FloatArray | None,
         within: float | None,
         claimed: FloatArray | None = None,
     ) -> NDArray[np.bool_]:
-        """Leave-one-out folds where the full data has one solution: K c from its and what differs.
+        """Leave-one-out folds from the full data's solution: K c from its and what differs.
 
-        Returns which meet the tolerance, a row for each grid point.
+        Returns at which grid points they meet the tolerance, as far as they are judged there.
         """
         assert self._own is not None
-        problem, own = self.task.problem, self._own[folds]
-        n, block, first = problem.n, len(folds), int(ls[0])
-        judge, b = self._judge, self._given(intercept)
-        if claimed is None:
-            columns = self._buffer("columns", n, np.intp)
-            scratch = self._buffer("mark", n)
-            count = _residuals.touched_columns(coef, self.coef[first], own, scratch, columns)
-        values, out = np.empty((len(ls), block)), np.empty((len(ls), block, 4))
+        n, own, b = self.task.problem.n, self._own[folds], self._given(intercept)
+        touched = self._touched(int(where.ls[0]), coef, own) if claimed is None else None
+        shape = where.wanted.shape
+        own_h, bs, out = np.empty(len(folds)), np.zeros(shape), np.zeros((*shape, 4))
         # A few folds at a time, so that their K c stay in the processor's cache.
         step = max(CACHED_FOLDS, CACHED_VALUES // n)
-        for start in range(0, block, step):
+        for start in range(0, len(folds), step):
             part = slice(start, start + step)
             c, mine = coef[part], own[part]
-            off: tuple[FloatArray, ...] = ()
-            if claimed is None:
-                h = self._nearby(first, c, mine, columns[:count])
+            said = None if claimed is None else claimed[part]
+            h, off = self._products_nearby(int(where.ls[0]), c, mine, touched, said)
+            own_h[part] = h[np.arange(len(c)), mine]
+            if len(where.ls) == 1:
+                given = None if b is None else b[part]
+                found = self._judged(int(where.ls[0]), c, h, given, mine, off)
+                bs[part, 0], out[part, 0] = found
             else:
-                h = claimed[part]
-                off = (self._off(first, c, h),)
-            drowned = self._drowned(first, c)
-            if drowned.any():
-                h = h.copy()
-                h[drowned] = problem.times(c[drowned])
-                off = tuple(np.where(drowned, 0.0, one) for one in off)
-            for k, C in enumerate(self.task.grid.Cs[ls]):
-                Cs = np.full(len(c), C)
-                b_part = judge.intercepts(h, c, Cs, mine) if b is None else b[part]
-                out[k, part] = judge.figures(h, c, b_part, Cs, mine, *off)
-                values[k, part] = h[np.arange(len(c)), mine] + b_part
-                if k == 0 and self._seen is not None:
-                    self._seen(self, folds[part], c, h, b_part)
-        for k, l in enumerate(ls):
-            self._note(l, folds, out[k])
-            self._decide(l, folds, folds, values[k], out[k][:, 3])
-        return np.array([self._meets(figures, within) for figures in out])
+                here = where.part(part)
+                bs[part][here.wanted], out[part][here.wanted] = self._along(here, c, h, mine, off)
+            if self._seen is not None:
+                self._seen(self, folds[part], c, h, bs[part, 0])
+        which, at = np.nonzero(where.wanted)
+        figures, pairs = out[which, at], (where.ls[at], folds[which])
+        values = where.scale(self.task.grid.Cs)[at] * own_h[which] + bs[which, at]
+        self._note(*pairs, figures)
+        self._decide(*pairs, folds[which], values, figures[:, 3])
+        met = ~where.wanted
+        met[which, at] = self._meets(figures, within)
+        return met
+
+    def _touched(self, l: int, coef: FloatArray, own: IntArray) -> IntArray:
+        """In which columns any solution differs from the full data's, its own row aside."""
+        n = self.task.problem.n
+        columns, scratch = self._buffer("columns", n, np.intp), self._buffer("mark", n)
+        count = _residuals.touched_columns(coef, self.coef[l], own, scratch, columns)
+        return columns[:count]
+
+    def _products_nearby(
+        self,
+        l: int,
+        coef: FloatArray,
+        own: IntArray,
+        touched: IntArray | None,
+        claimed: FloatArray | None,
+    ) -> tuple[FloatArray, FloatArray]:
+        """K c of solutions near the full data's, and what that may be off by besides rounding."""
+        if claimed is not None:
+            h, off = claimed, self._off(l, coef, claimed)
+        else:
+            assert touched is not None
+            h, off = self._nearby(l, coef, own, touched), np.zeros(len(coef))
+        drowned = self._drowned(l, coef)
+        if drowned.any():
+            h, off = h.copy(), np.where(drowned, 0.0, off)
+            h[drowned] = self.task.problem.times(coef[drowned])
+        return h, off
+
+    def _judged(
+        self,
+        l: int,
+        coef: FloatArray,
+        h: FloatArray,
+        intercept: FloatArray | None,
+        own: IntArray,
+        off: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Intercepts and figures at one grid point."""
+        judge, C = self._judge, np.full(len(coef), self.task.grid.Cs[l])
+        b = judge.intercepts(h, coef, C, own) if intercept is None else intercept
+        more = (off,) if isinstance(judge, PiecewiseLinearJudge) else ()
+        return b, judge.figures(h, coef, b, C, own, *more)
+
+    def _along(
+        self, where: _Where, coef: FloatArray, h: FloatArray, own: IntArray, off: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The same at several, solution by solution."""
+        judge, Cs = self._judge, self.task.grid.Cs[where.ls]
+        assert isinstance(judge, PiecewiseLinearJudge)
+        which, at = (np.ascontiguousarray(one) for one in np.nonzero(where.wanted))
+        scale = np.ones(len(which))
+        if where.proportional:  # in units of C a coefficient that is at its bound is so at every C
+            coef, h, off, scale = coef / Cs[0], h / Cs[0], off / Cs[0], Cs[at]
+        return judge.along(h, coef, (which, scale), Cs[at], own[which], scale * off[which])
 
     def _drowned(self, l: int, coef: FloatArray) -> NDArray[np.bool_]:
         """Solutions so much smaller than the full data's that the rounding of its K c is too much.

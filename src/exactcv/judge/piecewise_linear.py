@@ -214,12 +214,34 @@ class PiecewiseLinearJudge:
         self.lines.judge(h, coef, intercept, C, own, blurred, out)
         return out
 
+    def along(
+        self,
+        h: FloatArray,
+        coef: FloatArray,
+        rays: tuple[IntArray, FloatArray],
+        C: FloatArray,
+        own: IntArray,
+        blurred: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Intercepts and figures of multiples of solutions, as those at ``C``.
+
+        Solution k is that in row ``rays[0][k]`` times ``rays[1][k]``, and its h likewise.
+        """
+        if self.tables is not None:
+            b = self.tables.intercepts(h, coef, C, own=own, rays=rays)
+            return b, self.tables.figures(h, coef, b, C, own=own, blurred=blurred, rays=rays)
+        at, scale = rays[0], rays[1][:, None]
+        h, coef = scale * h[at], scale * coef[at]
+        b = self.intercepts(h, coef, C, own)
+        return b, self.figures(h, coef, b, C, own, blurred)
+
 
 @dataclass(frozen=True)
 class HingeTables:
     """The judges of several training sets of one problem with the hinge loss.
 
-    ``which`` names for each solution its training set, the first if not given.
+    ``which`` names for each solution its training set, the first if not given.  With ``rays``,
+    two arrays, solution k is that of h and coef in row ``rays[0][k]`` times ``rays[1][k]``.
     """
 
     values: FloatArray  # (F, 4, n), what ``vector.h`` says of each
@@ -247,13 +269,14 @@ class HingeTables:
         C: FloatArray,
         which: IntArray | None = None,
         own: IntArray | None = None,
+        rays: tuple[IntArray, FloatArray] | None = None,
     ) -> FloatArray:
-        out = np.zeros(len(coef))
+        out = np.zeros(len(C))
         if self.fit_intercept:
-            which = np.zeros(len(coef), dtype=np.intp) if which is None else which
-            own = _nobody(coef) if own is None else own
-            near = tolerances.AT_BOUND
-            _residuals.intercepts(h, coef, C, self.values, which, own, near, out)
+            which = np.zeros(len(C), dtype=np.intp) if which is None else which
+            own = _nobody(C) if own is None else own
+            solutions = h, coef, *(_themselves(coef) if rays is None else rays), C
+            _residuals.intercepts(*solutions, self.values, which, own, tolerances.AT_BOUND, out)
         return out
 
     def figures(
@@ -265,20 +288,27 @@ class HingeTables:
         which: IntArray | None = None,
         own: IntArray | None = None,
         blurred: FloatArray | None = None,
+        rays: tuple[IntArray, FloatArray] | None = None,
     ) -> FloatArray:
-        out = np.empty((len(coef), 4))
-        which = np.zeros(len(coef), dtype=np.intp) if which is None else which
-        own = _nobody(coef) if own is None else own
-        blurred = np.zeros(len(coef)) if blurred is None else blurred
-        solutions = h, coef, intercept, C, self.values, which, own
-        scales = self.widest, self.heaviest, self.lightest, tolerances.AT_BOUND
-        _residuals.judge(*solutions, *scales, self.fit_intercept, blurred, out)
+        out = np.empty((len(C), 4))
+        which = np.zeros(len(C), dtype=np.intp) if which is None else which
+        own = _nobody(C) if own is None else own
+        blurred = np.zeros(len(C)) if blurred is None else blurred
+        solutions = h, coef, *(_themselves(coef) if rays is None else rays), intercept, C
+        training = self.values, which, own, self.widest, self.heaviest, self.lightest
+        slack = tolerances.AT_BOUND
+        _residuals.judge(*solutions, *training, slack, self.fit_intercept, blurred, out)
         return out
 
 
-def _nobody(coef: FloatArray) -> IntArray:
+def _nobody(solutions: FloatArray) -> IntArray:
     """No solution leaves out a row of its own."""
-    return np.full(len(coef), -1, dtype=np.intp)
+    return np.full(len(solutions), -1, dtype=np.intp)
+
+
+def _themselves(coef: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Every solution as it is."""
+    return np.arange(len(coef), dtype=np.intp), np.ones(len(coef))
 
 
 def _lines(
