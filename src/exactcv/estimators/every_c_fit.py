@@ -83,9 +83,11 @@ def narrowed(
     return replace(tuning, grid=grid, kernels=[tuning.kernels[best]]), paths, best
 
 
-def shown_for_every_c(it: Overview, paths: list[ErrorPath]) -> Overview:
+def shown_for_every_c(it: Overview, paths: list[ErrorPath], best: int) -> Overview:
     """The overview of the best point, which says what it was the best of."""
-    return replace(it, one_se=None, every_c=(*paths[0].C_range, len(paths)))
+    own = paths[best]
+    every_c = (*own.C_range, len(paths))
+    return replace(it, one_se=None, every_c=every_c, steps=(own.edges, own.error))
 
 
 def _widest(path: ErrorPath) -> float:

@@ -341,7 +341,7 @@ class SVCCV(KernelClassifier):
                 searched = tuning.search(workers)
                 values = finish(searched, workers, start)
                 if wants_every_c(self.Cs):
-                    self._shown = shown_for_every_c(self._shown, self.error_paths_)
+                    self._shown = shown_for_every_c(self._shown, self.error_paths_, best)
         except Interrupted as stop:
             if stop.partial is None:
                 raise Interrupted("interrupted before the first gamma was done") from stop
