@@ -330,3 +330,11 @@ def test_scores_are_written_as_in_text() -> None:
         Page(overview=exactcv.SVRCV(Cs=[0.1, 1.0], gamma=0.1).fit(X, X[:, 0])._overview())
     )
     assert "R2 along C" in page and "r2" not in Reader(page).words
+
+
+def test_very_long_labels_are_cut() -> None:
+    labels = np.where(y > 0, "long" * 500 + "a", "long" * 500 + "b")
+    result = exactcv.cross_validate(X, labels, Cs=[0.1, 1.0], output="decision")
+    words = Reader(render(Page(overview=overview(result)))).words
+    assert "long" * 20 not in words
+    assert "longlong... (class 1)" in words and "longlong... (class 2)" in words

@@ -9,7 +9,7 @@ for the seconds it took.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +28,8 @@ from .pieces import card, table
 from .tiles import tiles
 
 __all__ = ["Page", "render", "write_html"]
+
+LONGEST = 60  # letters of a label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +98,12 @@ def write_html(
 def render(page: Page) -> str:
     """The page as text."""
     it = page.overview
+    if any(len(str(label)) > LONGEST for label in it.classes):
+        short = np.array(
+            [_short(k, str(label)) for k, label in enumerate(it.classes)], dtype=object
+        )
+        it = replace(it, classes=short)
+        page = replace(page, overview=it)
     style = resources.files("exactcv").joinpath("report/html/style.css").read_text(encoding="utf-8")
     head = tag(
         "head",
@@ -119,6 +127,11 @@ def render(page: Page) -> str:
         tag("footer", f"Made by exactcv {version('exactcv')}."),
     )  # fmt: skip
     return "<!DOCTYPE html>\n" + tag("html", head, tag("body", main), lang="en") + "\n"
+
+
+def _short(k: int, label: str) -> str:
+    """A label that leaves room for others; its number tells it from those that begin alike."""
+    return label if len(label) <= LONGEST else f"{label[:40]}... (class {k + 1})"
 
 
 # ---- parts ---------------------------------------------------------------------------------------
