@@ -15,8 +15,8 @@ def main() -> int:
     try:
         try:
             from .main import main as run
-        except ImportError as error:
-            if "map segment" not in str(error):  # no room for a library, under ulimit -v say
+        except (ImportError, MemoryError) as error:  # no room for a library, under ulimit -v say
+            if isinstance(error, ImportError) and "map segment" not in str(error):
                 raise
             os.write(2, b"exactcv: error: there is not enough memory to load the libraries\n")
             return 1
