@@ -177,3 +177,50 @@ def test_under_ulimit_the_approximate_kernel_steps_in(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "approximate kernel (nystroem, 20 components), since the kernel matrix" in done.stdout
+
+
+def test_a_target_in_another_notation(tmp_path: Path, capsys: Captured) -> None:
+    columns = columns_of()
+    numbers = np.random.default_rng(0).normal(size=36).round(3)
+    columns["y"] = [str(v).replace(".", ",") for v in numbers]
+    path = write_csv(tmp_path / "data.csv", columns)
+    for more in ((), ("--stream",)):
+        assert run("tune", path, "--target", "y", *QUICK, *more) == 1
+        error = capsys.readouterr().err
+        assert "the target 'y' has '0,126' in row 1" in error and "--decimal ," in error
+        assert "--task classification" in error and "--categorical" not in error
+    few = write_csv(tmp_path / "few.csv", columns | {"y": ["0,5", "1,5"] * 18})
+    assert run("tune", few, "--target", "y", *QUICK) == 1
+    assert run("tune", few, "--target", "y", "--task", "classification", *QUICK) == 0
+
+
+def test_a_target_that_is_infinite_somewhere(tmp_path: Path, capsys: Captured) -> None:
+    columns = columns_of()
+    columns["y"] = ["inf" if k == 4 else f"{k}.5" for k in range(36)]
+    path = write_csv(tmp_path / "data.csv", columns)
+    assert run("tune", path, "--target", "y", *QUICK) == 1
+    assert "column 'y' is infinite in row 5" in capsys.readouterr().err
+
+
+def test_too_many_classes_of_text_are_not_called_numbers(tmp_path: Path, capsys: Captured) -> None:
+    path = write_csv(tmp_path / "data.csv", columns_of() | {"y": [f"n{k}" for k in range(36)]})
+    assert run("tune", path, "--target", "y", *QUICK) == 1
+    error = capsys.readouterr().err
+    assert "is it the right column?" in error and "numbers" not in error
+    cells = ["n.d." if k == 3 else f"{k}.5" for k in range(36)]
+    path = write_csv(tmp_path / "mixed.csv", columns_of() | {"y": cells})
+    assert run("tune", path, "--target", "y", *QUICK) == 1
+    assert "For numbers: row 4 has 'n.d.', which is none" in capsys.readouterr().err
+
+
+def test_one_row_is_said_in_the_singular(tmp_path: Path, capsys: Captured) -> None:
+    columns = columns_of() | {"y": ["a"] * 35 + ["b"]}
+    path = write_csv(tmp_path / "data.csv", columns)
+    assert run("tune", path, "--target", "y", *QUICK) == 0
+    assert "b (1 row)" in capsys.readouterr().out
+
+
+def test_a_score_of_numbers_for_classes(tmp_path: Path, capsys: Captured) -> None:
+    path = write_csv(tmp_path / "data.csv", columns_of())
+    assert run("tune", path, "--target", "y", "--scoring", "r2", *QUICK) == 1
+    assert "a score of numbers, not of classes" in capsys.readouterr().err

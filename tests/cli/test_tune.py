@@ -356,6 +356,9 @@ def test_every_c_takes_no_grid(table: Path, tmp_path: Path) -> None:
     assert any(float(step["C_from"]) < found["C"] < float(step["C_to"]) for step in best)
     assert found["n_errors"] == least
     assert (out / "steps.png").stat().st_size > 0
-    assert "--every-c" in (out / "report.html").read_text(encoding="utf-8")
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "--every-c" in page and "Error at every C" in page
+    assert run("report", out) == 0  # the steps are in the model file
+    assert (out / "report.html").read_text(encoding="utf-8") == page
     for more in (("--Cs", "1"), ("--nested", "3"), ("--approx", "rff")):
         assert run("tune", table, "--target", "y", "--every-c", *more) != 0

@@ -54,12 +54,18 @@ def numbers() -> Page:
     return Page(overview=overview(model))
 
 
+def every_c() -> Page:
+    X, y = exactcv.datasets.make_mixture(60, 4, random_state=0)
+    model = exactcv.SVCCV(Cs="all", gamma=[0.01, 0.1]).fit(X, np.where(y > 0, "w" * 60, "b"))
+    return Page(overview=overview(model), title="x" * 90)
+
+
 def axe_core() -> str:
     package = pytest.importorskip("axe_core_python")
     return resources.files(package).joinpath("axe.min.js").read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module", params=[two_classes, three_classes, numbers])
+@pytest.fixture(scope="module", params=[two_classes, three_classes, numbers, every_c])
 def page(request: Any) -> str:
     return render(request.param())
 

@@ -277,3 +277,64 @@ def test_numbers_stand_beside_one_number_for_all_rows() -> None:
     least = min(mean_pinball_loss(values, np.full(60, value), alpha=0.2) for value in values)
     assert f"<b>{least:.4g}</b><span>loss, baseline</span>" in page
     assert "always the 0.2 quantile" in page
+
+
+def test_every_c_is_drawn_in_steps() -> None:
+    model = exactcv.SVCCV(Cs="all", gamma=0.1).fit(X, y)
+    it, path = model._overview(), model.error_path_
+    page = render(Page(overview=it))
+    (line,) = re.findall(r'<polyline points="([^"]*)" class="curve step"', page)
+    heights = [float(point.split(",")[1]) for point in line.split()]
+    assert len(heights) == 2 * len(path.error)
+    assert heights[::2] == heights[1::2]  # steps, and the lowest error is lowest on the page
+    assert np.argmax(heights) // 2 == np.argmin(path.error)
+    assert page.count('class="least"') == len(path.best)
+    assert "Error at every C, gamma = 0.1" in page
+
+
+def test_of_very_many_steps_those_that_can_be_seen_are_drawn() -> None:
+    from exactcv.report.html.charts import step_curve
+
+    it = exactcv.SVCCV(Cs="all", gamma=0.1).fit(X, y)._overview()
+    edges = np.geomspace(1e-3, 1e3, 20_001)
+    error = np.where(np.arange(20_000) == 7777, 0.1, 0.2 + 0.1 * (np.arange(20_000) % 2))
+    drawn = str(step_curve(replace(it, steps=(edges, error))))
+    (line,) = re.findall(r'<polyline points="([^"]*)"', drawn)
+    assert len(line.split()) < 4000
+    assert drawn.count('class="least"') == 1
+
+
+def test_the_map_of_numbers_is_that_of_the_chosen_epsilon() -> None:
+    model = exactcv.SVRCV(Cs=[0.1, 1.0], gamma=[0.1, 1.0], epsilon=[0.0, 0.1])
+    it = model.fit(X, X[:, 0] + 0.1 * y)._overview()
+    read = Reader(render(Page(overview=it)))
+    assert f"R2 over gamma and C, epsilon = {model.epsilon_:.4g}" in read.words
+    told = [text for text in read.text["title"] if text.startswith("C ") and "gamma" in text]
+    own = it.parameter[1] == model.epsilon_  # type: ignore[index]
+    assert it.score is not None and len(told) == 4
+    assert {f"{value:.4f}" for value in it.score[own].ravel()} == {t.split()[-1] for t in told}
+
+
+def test_rows_far_off_are_a_table() -> None:
+    values = X[:, 0] + 0.1 * y
+    values[5] += 9.0
+    read = Reader(
+        render(Page(overview=exactcv.SVRCV(Cs=[1.0], gamma=0.1).fit(X, values)._overview()))
+    )
+    assert {"observed", "predicted", "residual"} <= set(read.text["th"])
+    assert f"{values[5]:.5g}" in read.text["td"][:40]
+
+
+def test_scores_are_written_as_in_text() -> None:
+    page = render(
+        Page(overview=exactcv.SVRCV(Cs=[0.1, 1.0], gamma=0.1).fit(X, X[:, 0])._overview())
+    )
+    assert "R2 along C" in page and "r2" not in Reader(page).words
+
+
+def test_very_long_labels_are_cut() -> None:
+    labels = np.where(y > 0, "long" * 500 + "a", "long" * 500 + "b")
+    result = exactcv.cross_validate(X, labels, Cs=[0.1, 1.0], output="decision")
+    words = Reader(render(Page(overview=overview(result)))).words
+    assert "long" * 20 not in words
+    assert "longlong... (class 1)" in words and "longlong... (class 2)" in words

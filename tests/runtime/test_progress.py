@@ -282,6 +282,10 @@ def looked_at(runs: list[tuple[float, float]], monkeypatch: pytest.MonkeyPatch) 
         [(0.0, 10.0)],
         [(8.0, 10.0)],  # a short run: the path takes nearly as long as the folds
         [(0.5, 2.0)] * 5,
+        [(0.5, 2.0)] * 30,
+        [(0.2, 2.4), (0.2, 4.3), (0.3, 6.2), (0.5, 11.5), (0.8, 21.0)],  # gammas, k-fold
+        [(1.0, 6.0), (1.0, 6.0), (1.0, 7.0), (1.5, 11.5), (2.0, 22.0)],  # gammas, leave-one-out
+        [(0.5, 8.0), (0.5, 6.0), (0.5, 5.0), (0.5, 4.0), (0.5, 4.0)],
         [(0.0, 0.001), (0.0, 0.001), (1.0, 9.0), (1.0, 9.0)],  # two were taken up
     ],
 )
@@ -307,4 +311,4 @@ def test_a_run_that_takes_longer_than_the_others_is_not_about_to_end() -> None:
     ended, silent = Clock(0.0), Clock(10.0)
     ended.end(10.0)
     silent.look(0.0, 40.0)
-    assert time_left([ended, silent], n_runs=2) == 10.0
+    assert time_left([ended, silent], n_runs=2) == 10.0  # a third of the 30 s it has taken

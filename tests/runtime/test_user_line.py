@@ -37,6 +37,10 @@ RUNS: dict[str, tuple[str, Callable[[], Any]]] = {
         "do not meet tol",
         lambda: exactcv.SVCCV(Cs=[1.0], tol=1e-300).fit(X, Y),
     ),
+    "a splitter of scikit-learn": (
+        "least populated class",
+        lambda: exactcv.SVCCV(Cs=[1.0], cv=5).fit(X, np.arange(20) < 3),
+    ),
     "weights": (
         "takes no sample_weight",
         lambda: exactcv.SVCCV(Cs=[1.0], scoring=lambda model, X, y: 1.0).fit(X, Y, np.ones(20)),

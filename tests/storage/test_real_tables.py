@@ -250,3 +250,62 @@ def test_columns_that_name_rows_or_groups(cells: list[str], reason: str) -> None
 def test_a_quantity_that_decides_the_class_is_a_feature() -> None:
     table = table_of(dose=[str(k // 3) for k in range(60)], y=[str(k // 30) for k in range(60)])
     refuse_suspects(table, ["dose"], parse_labels(table, "y"))
+
+
+@pytest.mark.parametrize("odd", ["abc", "#DIV/0!", "n.d."])
+def test_a_typing_error_among_numbers_is_no_name_of_rows(odd: str) -> None:
+    """The cell is told, not that nearly every text differs."""
+    rng = np.random.default_rng(0)
+    cells = [f"{v:.4f}" for v in rng.normal(size=40)]
+    cells[7] = odd
+    table = table_of(a=cells, y=list("01") * 20)
+    refuse_suspects(table, ["a"], rng.integers(2, size=40))
+    with pytest.raises(exactcv.InputError, match=r"'a' has numbers and text .*in row 8"):
+        fit_preparation(table, target="y")
+
+
+def test_whole_numbers_that_are_dates() -> None:
+    y = np.random.default_rng(0).integers(2, size=40)
+    days = [str(20240100 + k % 28 + 1) for k in range(40)]
+    with pytest.raises(exactcv.InputError, match=r"'d' holds dates, such as 20240101; .*--keep"):
+        refuse_suspects(table_of(d=days), ["d"], y)
+    for other in ("20241301", "20240230", "7", "20240101.5"):  # no month, no day, no date
+        refuse_suspects(table_of(d=[other, *days[1:]]), ["d"], y)
+    refuse_suspects(table_of(d=["20240101"] * 40), ["d"], y)  # a constant is left out anyway
+
+
+def test_utf32_and_stray_bytes_are_not_called_utf16(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("a,y\n1,0\n2,1\n", encoding="utf-32")
+    with pytest.raises(exactcv.InputError, match="--encoding utf-32"):
+        read_table(path)
+    assert read_table(path, encoding="utf-32").n_rows == 2
+    path.write_bytes(b"a,y\n1,x\0\n2,z\n")
+    with pytest.raises(exactcv.InputError, match="is no text: byte 8 is zero"):
+        read_table(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["1.5,2,red\n3,4,blue\n5,6,red\n", "red,yes\nblue,no\nred,no\nblue,yes\n"]
+)
+def test_a_first_line_of_data_is_no_header(write: Write, text: str) -> None:
+    with pytest.raises(exactcv.InputError, match="--no-header if it is a row of data"):
+        read_table(write(text))
+    assert read_table(write(text), header=False).n_rows == text.count("\n")
+    assert read_table(write(text), header=True).n_rows == text.count("\n") - 1
+
+
+def test_years_and_wavelengths_are_names(write: Write) -> None:
+    assert read_table(write("2001,2002,y\n3,4,a\n5,6,b\n")).names == ["2001", "2002", "y"]
+
+
+@pytest.mark.parametrize("first", ["# made by a machine", "Table 3. Results"])
+def test_lines_above_the_names(write: Write, first: str) -> None:
+    with pytest.raises(exactcv.InputError, match="remove what stands above the names"):
+        read_table(write(f"{first}\na,b,y\n1,2,x\n3,4,z\n"))
+
+
+def test_another_delimiter_is_asked_for(write: Write) -> None:
+    table = read_table(write("a b y\n1 2 x\n3 4 z\n"))
+    with pytest.raises(exactcv.InputError, match=r"one column only, 'a b y'; .*--delimiter"):
+        table.find("y")

@@ -22,7 +22,7 @@ from ..storage.preparation import Preparation, fit_preparation
 from ..storage.readers import QID, pieces
 from ..storage.streaming import PEEK_ROWS, Roles, piece_rows, stream
 from ..storage.suspects import refuse_suspects
-from ..storage.table import Table, parse_labels
+from ..storage.table import NUMBERS, Table, parse_labels
 from ..types import FloatArray
 from .settings import TuneSettings, gammas_around
 
@@ -51,10 +51,9 @@ def is_regression(table: Table, settings: TuneSettings) -> bool:
     if settings.task is not None:
         return settings.task == "regression"
     target = table.find(settings.target) if table.matrix is None else _only_target(table, settings)
-    try:
-        values = table.numbers(target)
-    except InputError:
+    if table.kind(target) not in NUMBERS:
         return False
+    values = table.numbers(target)
     values = values[np.isfinite(values)]
     different = len(np.unique(values))
     return bool((values != np.floor(values)).any()) or _too_many(different, len(values))
@@ -70,6 +69,7 @@ def load(table: Table, settings: TuneSettings, numeric: bool = False) -> Loaded:
     roles = {name: _role(table, name, getattr(settings, name), target) for name in _ROLES}
     drop = [_role(table, "drop", column, target) for column in settings.drop]
     others = tuple(dict.fromkeys(name for name in [*roles.values(), *drop] if name is not None))
+    _check_notation(table, target, settings)
     y = _numbers(table, target) if numeric else parse_labels(table, target)
     if not numeric:
         _check_classes(table, target, y)
@@ -111,6 +111,7 @@ def load_in_pieces(file: Path, settings: TuneSettings, memory_limit: str | None 
         return pieces(file, rows=rows, **settings.read_options)
 
     target = first.find(settings.target)
+    _check_notation(first, target, settings)
     roles = {name: _role(first, name, getattr(settings, name), target) for name in _ROLES}
     found = stream(
         read,
@@ -162,6 +163,14 @@ def _role(table: Table, option: str, column: str | None, target: str) -> str | N
     return name
 
 
+def _check_notation(table: Table, target: str, settings: TuneSettings) -> None:
+    """Numbers in another notation are not taken for classes unless that is said."""
+    if settings.task is None and table.matrix is None and table.kind(target) == "misread":
+        raise InputError(
+            f"{table.misread(target, 'the target')}. If these are classes, --task classification"
+        )
+
+
 def _check_classes(table: Table, target: str, y: NDArray[Any]) -> None:
     counts = count_labels(y)[1]
     if len(counts) == 1:
@@ -170,9 +179,15 @@ def _check_classes(table: Table, target: str, y: NDArray[Any]) -> None:
             "classifier needs rows of two classes or more"
         )
     if _too_many(len(counts), len(y)):
+        kind, hint = table.kind(target), ""
+        if kind in NUMBERS:
+            hint = " For numbers: --task regression"
+        elif kind == "mixed":
+            row, cell = table.first_text(target)
+            hint = f" For numbers: row {table.number_of(row)} has {cell[:40]!r}, which is none"
         raise InputError(
             f"{table.source}: the target {target!r} has {len(counts)} different values in "
-            f"{len(y)} rows; is it the right column? For numbers: --task regression"
+            f"{len(y)} rows; is it the right column?{hint}"
         )
 
 

@@ -23,6 +23,8 @@ from .early_interrupt import ready
 __all__ = ["main"]
 
 FILE = click.Path(path_type=Path)
+# What libraries say, by other names than MemoryError, under a tight limit such as ulimit -v.
+NO_ROOM = ("failed to map segment", "cannot allocate memory", "can't start new thread")
 EPILOG = "Options and files are explained in the README, section 'Command line'."
 
 
@@ -42,6 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _fail(f"error: {error}", 1)
         except MemoryError as error:
             return _fail(f"error: {_too_large(error)}", 1)
+        except (ImportError, OSError, RuntimeError) as error:
+            if not any(words in str(error).lower() for words in NO_ROOM):
+                raise
+            return _fail(f"error: {_too_large(MemoryError(str(error)))}", 1)
         except (KeyboardInterrupt, click.Abort) as stop:
             # click turns one into the other, and keeps ours as the cause.
             return _fail(str(stop.__cause__ or stop) or "interrupted", 130)

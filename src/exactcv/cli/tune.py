@@ -190,7 +190,9 @@ def _facts(file: Path, loaded: Loaded, settings: TuneSettings) -> dict[str, str]
     """About the data, for the screen and for the report."""
     made = loaded.preparation
     labels, counts = count_labels(loaded.y)
-    shown = ", ".join(f"{a} ({b} rows)" for a, b in zip(labels[:8], counts[:8], strict=True))
+    shown = ", ".join(
+        f"{a} ({b} row{'s' if b != 1 else ''})" for a, b in zip(labels[:8], counts[:8], strict=True)
+    )
     text = [c for c in made.columns if c.levels is not None]
     features = f"{made.n_features}"
     if text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
@@ -18,6 +19,7 @@ from ..estimators.quantile_svr_cv import QuantileSVRCV
 from ..estimators.svr_cv import SVRCV
 from ..exceptions import InputError
 from ..report.html import page as html_report
+from ..report.words import WIDTH
 from ..storage.atomic import write_bytes, write_text
 from ..storage.model_file import save_model
 from ..storage.readers import digest
@@ -85,7 +87,7 @@ def tune_numbers(
         after = nested(folder.parts)
         page = {
             "title": f"{file.name}: {loaded.preparation.target}",
-            "facts": facts,
+            "facts": facts | _quantile_facts(model),
             "code": _code(file, settings),
         }
         written = _write(out, model, loaded, after, page, settings.escape, say)
@@ -158,18 +160,38 @@ def _tell(
         say(f"\nof the quantile {model.middle_:.6g}:")
     if not isinstance(model, QuantileSVRCV) or len(model.quantiles_) > 1:
         own: IntervalMethod = "jackknife+" if model.approx is None else "cv+"
-        more = "intervals:   " + model.coverage_text(COVERAGE, own)
+        text = "intervals:   " + model.coverage_text(COVERAGE, own)
+        more = textwrap.fill(text, WIDTH, subsequent_indent=13 * " ")
     tell(model, say, nested, more)
+
+
+def _quantile_found(model: QuantileSVRCV, q: int) -> tuple[float, float]:
+    """The left-out loss of one quantile, and the share of rows below their left-out value."""
+    y, left_out = model._targets, model.left_out_[model._kept_rows, q]
+    known = np.isfinite(left_out)
+    loss = float(model.cv_results_[q]["error"][model.best_index_[q]])
+    return loss, float(np.mean(y[known] < left_out[known]))
+
+
+def _quantile_facts(model: SVRCV | QuantileSVRCV) -> dict[str, str]:
+    """For the report, whose charts are those of the middle quantile alone."""
+    if not isinstance(model, QuantileSVRCV):
+        return {}
+    facts = {}
+    for q, tau in enumerate(model.quantiles_):
+        loss, below = _quantile_found(model, q)
+        gamma = f", gamma {model.gamma_[q]:.4g}" if np.isfinite(model.gamma_[q]) else ""
+        facts[f"quantile {tau:.6g}"] = (
+            f"C {model.C_[q]:.4g}{gamma}: left-out loss {loss:.4g}, {below:.1%} of the rows below"
+        )
+    return facts
 
 
 def _each_quantile(model: QuantileSVRCV) -> str:
     """One line a quantile, and whether they cross."""
     lines = ["quantile          C      gamma   left-out loss   rows below"]
-    y, left_out = model._targets, model.left_out_[model._kept_rows]
     for q, tau in enumerate(model.quantiles_):
-        known = np.isfinite(left_out[:, q])
-        below = float(np.mean(y[known] < left_out[known, q]))
-        loss = model.cv_results_[q]["error"][model.best_index_[q]]
+        loss, below = _quantile_found(model, q)
         gamma = f"{model.gamma_[q]:.4g}" if np.isfinite(model.gamma_[q]) else "-"
         lines.append(f"{tau:<8.6g} {model.C_[q]:10.4g} {gamma:>10} {loss:15.4g} {below:11.1%}")
     sorting = model.crossing == "forbid-by-sorting"

@@ -226,7 +226,9 @@ def shaped(decision: FloatArray, n_classes: int, shape: str) -> FloatArray:
 
 
 def _advice(name: Any, error: str, classes: NDArray[Any]) -> str:
-    """What to do where a score of one class does not know which class that is."""
+    """What to do where a score has no use for classes, or does not know which class it is about."""
+    if "could not convert string to float" in error:
+        return "; it seems to be a score of numbers, not of classes"
     base = name.partition("_")[0] if isinstance(name, str) else ""
     if base not in ("f1", "precision", "recall", "jaccard"):
         return ""

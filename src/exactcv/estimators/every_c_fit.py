@@ -85,7 +85,7 @@ def fit_every_c(
     with Workers(n_threads) as workers:
         values = finish(found.tuning.search(workers), workers, start)
     model.error_paths_, model.error_path_ = found.paths, found.paths[found.best]
-    model._shown = shown_for_every_c(model._shown, found.paths)
+    model._shown = shown_for_every_c(model._shown, found.paths, found.best)
     model._correction = _refuse_correction
     if stopped is not None:
         raise Interrupted(
@@ -127,9 +127,11 @@ def _refuse_correction() -> NoReturn:
     )
 
 
-def shown_for_every_c(it: Overview, paths: list[ErrorPath]) -> Overview:
+def shown_for_every_c(it: Overview, paths: list[ErrorPath], best: int) -> Overview:
     """The overview of the best point, which says what it was the best of."""
-    return replace(it, one_se=None, every_c=(*paths[0].C_range, len(paths)))
+    own = paths[best]
+    every_c = (*own.C_range, len(paths))
+    return replace(it, one_se=None, every_c=every_c, steps=(own.edges, own.error))
 
 
 def _widest(path: ErrorPath) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputError, InputTypeError
-from ..runtime.user_line import user_level
+from ..runtime.user_line import split_at_user_line, user_level
 from ..types import BoolArray, IntArray
 
 if TYPE_CHECKING:
@@ -316,7 +316,7 @@ def _k_fold(cv: Any, n: int, random_state: Any, stratify: bool) -> StratifiedKFo
 def _splits(cv: Any, X: Any, y: NDArray[Any], groups: Any, more: dict[str, Any]) -> Iterable[Any]:
     """The splitter's pairs; its own complaints become ours."""
     try:
-        yield from cv.split(X, y, groups, **more)
+        yield from split_at_user_line(cv.split(X, y, groups, **more))
     except ValueError as error:
         raise InputError(f"cv={cv!r} cannot split these data: {error}") from error
 

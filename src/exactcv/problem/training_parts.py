@@ -141,7 +141,7 @@ def _warn_of_an_only_row(row: int, label: Any, two_classes: bool) -> None:
     else:
         then = "it cannot be recognised, so it counts as wrong"
     warnings.warn(
-        f"class {label!r} has one row only, row {row}: when that is left out, {then}",
+        f"class {label!r} has one row only, row {row} (from 0): when that is left out, {then}",
         UserWarning,
         stacklevel=user_level(),
     )

@@ -108,7 +108,7 @@ def _choice(it: Overview) -> str:
     if it.error.size == 1:
         return f"It was judged by {folds} cross-validation at {grid}."
     least = "least error" if it.numbers is None else "least loss"
-    aim = least if it.score is None else f"best {it.scoring}"
+    aim = least if it.score is None else f"best {it.scoring_name}"
     rule = f"the point of the {aim}"
     if it.chosen != it.best and it.chosen == it.one_se:
         rule = f"the smallest C within one standard error of the {aim}"
@@ -129,7 +129,7 @@ def _numbers(it: Overview) -> str:
     g, l = it.chosen
     low, high = (end[g, l] for end in it.interval)
     gamma = "" if np.isnan(it.gammas[g]) else f", gamma = {it.gammas[g]:.4g}"
-    score = "" if it.score is None else f"{it.scoring} {it.score[g, l]:.4f} and "
+    score = "" if it.score is None else f"{it.scoring_name} {it.score[g, l]:.4f} and "
     if it.numbers is not None:
         own = it.numbers
         return (
@@ -147,7 +147,7 @@ def _numbers(it: Overview) -> str:
 def _corrected(it: Overview) -> str:
     assert it.corrected is not None
     value, low, high = it.corrected
-    what = ("error" if it.numbers is None else "loss") if it.score is None else it.scoring
+    what = ("error" if it.numbers is None else "loss") if it.score is None else it.scoring_name
     digits = ".4f" if it.numbers is None else ".4g"
     return (
         "Since the point was chosen by these very figures, they are optimistic; the bootstrap "

@@ -143,6 +143,8 @@ class Overview:
         Tests of rows that the model has forgotten since: they count, but ``left_out`` has none.
     every_c : (float, float, int) or None
         The one point is the best of all C between these, with so many kernels.
+    steps : (B + 2,) and (B + 1,) arrays, or None
+        Then: where steps of the error begin and end, at the chosen gamma, and the error on each.
     grown : str
         How the default grid has grown, in words.
     settled : dict
@@ -189,6 +191,7 @@ class Overview:
     forgotten: int = 0
     grown: str = ""
     every_c: tuple[float, float, int] | None = None
+    steps: tuple[FloatArray, FloatArray] | None = None
     level_edge: bool = False  # best at an edge of the default grid, by no more than chance
     settled: dict[str, int] = field(default_factory=dict)
     exact: bool = True
@@ -223,8 +226,21 @@ class Overview:
     def judged_by(self) -> str:
         """Its name."""
         if self.score is not None:
-            return self.scoring or "score"
+            return self.scoring_name
         return "left-out error" if self.numbers is None else "left-out loss"
+
+    @property
+    def scoring_name(self) -> str:
+        """The score as it is written in text."""
+        return {"r2": "R2"}.get(str(self.scoring), self.scoring or "score")
+
+    @property
+    def same_parameter(self) -> NDArray[np.intp]:
+        """The curves with the parameter of the best, which differ in gamma alone."""
+        if self.parameter is None:
+            return np.arange(len(self.gammas))
+        values = self.parameter[1]
+        return np.flatnonzero(values == values[self.best[0]])
 
     @property
     def baseline(self) -> float | None:

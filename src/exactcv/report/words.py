@@ -130,7 +130,7 @@ def interval(it: Overview, point: tuple[int, int]) -> str:
 def _point(it: Overview, point: tuple[int, int]) -> str:
     if it.score is None:
         return f"{_figures(it, point)} at {where(it, point)}"
-    score = f"{it.scoring} {it.score[point]:.4f}"
+    score = f"{it.scoring_name} {it.score[point]:.4f}"
     what = "error" if it.numbers is None else f"{it.loss.replace('_', '-')} loss"
     return f"{score} at {where(it, point)}; left-out {what} {_figures(it, point)}"
 
@@ -161,7 +161,7 @@ def corrected_text(it: Overview) -> str:
     if it.corrected is None:
         return f"{why}; corrected(), corrected_score_ or nested_cross_validate tell how much"
     value, low, high = it.corrected
-    what = ("error" if it.numbers is None else "loss") if it.score is None else it.scoring
+    what = ("error" if it.numbers is None else "loss") if it.score is None else it.scoring_name
     digits = ".4f" if it.numbers is None else ".4g"
     return (
         f"{what} after tuning {value:{digits}} (95% interval {low:{digits}} to {high:{digits}}): "
@@ -342,8 +342,8 @@ def _chance(it: Overview) -> str:
     if it.score is None or not no_better_than_chance(it):
         return ""
     return (
-        f"the best {it.scoring}, {it.score[it.best]:.4f}, is no better than chance: predictions "
-        "that are the same for every row, and so tell nothing of the class, have "
+        f"the best {it.scoring_name}, {it.score[it.best]:.4f}, is no better than chance: "
+        "predictions that are the same for every row, and so tell nothing of the class, have "
         f"{it.chance:.4f}. The features or the kernel may carry no signal."
     )
 

@@ -6,8 +6,11 @@ runs that takes as long as the rest, so its time is not spread over the work to 
     total = b + (t - b) (1 - a) / (f - a)
 
 where work showed first at time b, when the share a was done, and at time t the share f is.  Runs
-that have not begun take as long as the mean of those that have; one that has taken as long as that
-without a sign of its work is not about to end, but takes a third of that time again.
+that have not begun take as long as the first, and from the second on follow the trend: gammas come
+from small to large, and each tends to take longer than the one before, for more rows are free.  The
+trend is a factor from run to run, that of those known and one of ``TREND`` together, and none is
+believed to lead to more than twice the last.  A run that has taken as long as was expected without
+a sign of its work is not about to end, but takes a third of that time again.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ __all__ = ["Clock", "time_left"]
 LEAST_SHARE = 0.02
 # A run that took less than this of the longest was not computed but taken up from an earlier job.
 TAKEN_UP = 0.02
+# What tends to come on top from one run to the next, and how far any trend is believed.
+TREND, LEAST_TREND, MOST_GROWTH = 1.4, 0.8, 2.0
 
 
 class Clock:
@@ -74,9 +79,25 @@ def time_left(clocks: list[Clock], n_runs: int, at_a_time: int = 1) -> float | N
     computed = [total for total in known if total >= TAKEN_UP * max(known)]
     if not computed:
         return None
-    mean = sum(computed) / len(computed)
-    unknown = sum(
-        max(mean - clock.spent, clock.spent / 3.0) for clock in clocks if clock.total is None
-    )
-    to_come = mean * max(n_runs - len(clocks), 0)
+    silent = [clock for clock in clocks if clock.total is None]
+    expected = _trend(computed, len(silent) + max(n_runs - len(clocks), 0))
+    begun = zip(expected, silent, strict=False)
+    unknown = sum(max(total - clock.spent, clock.spent / 3.0) for total, clock in begun)
+    to_come = sum(expected[len(silent) :])
     return (sum(clock.left for clock in clocks) + unknown + to_come) / max(at_a_time, 1)
+
+
+def _trend(known: list[float], count: int) -> list[float]:
+    """What so many more runs will take.
+
+    Examples
+    --------
+    >>> _trend([1.0, 4.0], 3)  # growth by more than twice is not believed
+    [8.0, 8.0, 8.0]
+    >>> _trend([10.0], 2)
+    [10.0, 10.0]
+    """
+    k = len(known)
+    factor = (TREND * known[-1] / known[0]) ** (1.0 / k) if k > 1 else 1.0
+    factor = min(max(factor, LEAST_TREND), MOST_GROWTH)
+    return [known[-1] * min(factor**j, MOST_GROWTH) for j in range(1, count + 1)]

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import TypeVar
 
-__all__ = ["user_level"]
+__all__ = ["split_at_user_line", "user_level"]
+
+T = TypeVar("T")
 
 _OURS = ("exactcv", "sklearn", "joblib")  # whose lines say nothing to a user
 
@@ -31,3 +37,28 @@ def user_level() -> int:
 
 def _is_ours(module: str) -> bool:
     return module.partition(".")[0] in _OURS or module in ("contextlib", "functools")
+
+
+def split_at_user_line(pairs: Iterable[T]) -> Iterator[T]:
+    """What a splitter gives; what it warns of before its first pair points at the user's line.
+
+    That is all that scikit-learn's splitters warn of, and they point at their own line.
+
+    Examples
+    --------
+    >>> list(split_at_user_line([1, 2]))
+    [1, 2]
+    """
+    rest = iter(pairs)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        first = list(_first_of(rest))
+    for one in caught:
+        warnings.warn(one.message, one.category, stacklevel=user_level())
+    return chain(first, rest)
+
+
+def _first_of(them: Iterator[T]) -> Iterator[T]:
+    for one in them:
+        yield one
+        return

@@ -232,7 +232,7 @@ def _check_kinds(
         raise InputError(f"{table.source}: no values at all in {listed(empty)}; use --drop")
     for name, kind in kinds.items():
         if kind == "misread" and name not in categorical:
-            raise InputError(table.misread(name))
+            raise InputError(f"{table.misread(name)}. If it is text, --categorical {name!r}")
         if kind == "mixed" and name not in categorical:
             row, cell = table.first_text(name)
             raise InputError(

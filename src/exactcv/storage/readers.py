@@ -51,6 +51,10 @@ TEXT_BYTES = 60  # of a short text and its place in a column
 BLOCK = 256  # rows between two looks at how much memory they take
 QID = "qid"  # the column of query numbers that svmlight files may have
 DELIMITERS = ",;\t|"
+BOMS = {  # the longer ones first, which begin as the others
+    (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE): "utf-32",
+    (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE): "utf-16",
+}
 LARGEST_CELL = 2**24
 _SVMLIGHT = re.compile(r"[-+\w.,]+(\s+qid:\d+)?(\s+\d+:[-+\w.]+)+\s*(#.*)?")
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
@@ -185,16 +189,26 @@ def _format(path: Path, data: IO[bytes]) -> str:
 
 def _as_text(data: IO[bytes], source: str, encoding: str) -> io.TextIOWrapper:
     utf8 = encoding.lower().replace("-", "").replace("_", "") == "utf8"
-    start = data.read(64)
-    data.seek(0)
-    if utf8 and start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InputError(f"{source} is UTF-16 text: use --encoding utf-16, or save it as UTF-8")
-    if utf8 and b"\0" in start:
-        raise InputError(f"{source} seems to be UTF-16 text: use --encoding utf-16-le or utf-16-be")
+    if utf8:
+        _refuse_wider(data.read(64), source)
+        data.seek(0)
     try:
         return io.TextIOWrapper(data, encoding="utf-8-sig" if utf8 else encoding, newline="")
     except LookupError:
         raise InputError(f"the encoding {encoding!r} is not known") from None
+
+
+def _refuse_wider(start: bytes, source: str) -> None:
+    """Text of two or four bytes a letter begins with a mark, or has zeros in it."""
+    for marks, name in BOMS.items():
+        if start.startswith(marks):
+            raise InputError(
+                f"{source} is {name.upper()} text: use --encoding {name}, or save it as UTF-8"
+            )
+    if 4 * start.count(0) > len(start):
+        raise InputError(f"{source} seems to be UTF-16 text: use --encoding utf-16-le or utf-16-be")
+    if 0 in start:
+        raise InputError(f"{source} is no text: byte {start.index(0) + 1} is zero")
 
 
 def _tables(
@@ -208,35 +222,44 @@ def _tables(
         _, first = next(rows)
     except StopIteration:
         raise InputError(f"{source} has no lines") from None
-    if header is None:
-        header = not all(map(in_some_notation, first))
-        if not header:
-            raise InputError(
-                f"the first line of {source} has only numbers: say --no-header if it is a row of "
-                "data, --header if these are the names of the columns"
-            )
-    width = len(first)
-    names = _names(first, source) if header else [str(k + 1) for k in range(width)]
-    rest = rows if header else chain([(1, first)], rows)
+    if header is None and all(map(in_some_notation, first)):
+        raise InputError(f"the first line of {source} has only numbers: {_HEADER}")
+    named = header is not False
+    names = _names(first, source) if named else [str(k + 1) for k in range(len(first))]
+    rest = rows if named else chain([(1, first)], rows)
     found = False
-    while columns := _columns(islice(rest, most), width, source, Budget(memory_limit)):
+    while columns := _columns(islice(rest, most), first, source, Budget(memory_limit)):
+        if header is None and not found and _is_data(first, columns):
+            raise InputError(f"the first line of {source} looks like the others: {_HEADER}")
         found = True
         yield Table(source, len(columns[0]), dict(zip(names, columns, strict=True)))
     if not found:
         raise InputError(f"{source} has names of columns but no rows")
 
 
+_HEADER = "say --no-header if it is a row of data, --header if these are the names of the columns"
+
+
+def _is_data(first: list[str], columns: list[list[str]]) -> bool:
+    """Is each cell of the first line a number or a text that its column has further down?"""
+    texts = [k for k, cell in enumerate(first) if cell.strip() and not in_some_notation(cell)]
+    return bool(texts) and all(first[k] in columns[k] for k in texts)
+
+
 def _columns(
-    rows: Iterator[tuple[int, list[str]]], width: int, source: str, budget: Budget
+    rows: Iterator[tuple[int, list[str]]], first: list[str], source: str, budget: Budget
 ) -> list[list[str]]:
     """The cells of the rows, column by column; an empty list if there are no rows."""
+    width = len(first)
     columns: list[list[str]] = [[] for _ in range(width)]
     for count, (line, row) in enumerate(rows, start=1):
         if count % BLOCK == 0:
             budget.take(BLOCK * _bytes_of(row), f"the first {count} rows of {source}")
         if len(row) != width:
+            above = width == 1 or first[0].lstrip().startswith("#")
             raise InputError(
                 f"{source}, line {line}: {len(row)} cells where the first line has {width}"
+                + ("; remove what stands above the names of the columns" if above else "")
             )
         for column, cell in zip(columns, row, strict=True):
             column.append(cell)

@@ -119,7 +119,7 @@ def certificate_in(tree: dict[str, Any]) -> Certificate:
 def overview_tree(it: Overview) -> dict[str, Any]:
     """Without the timings, so that the same model gives the same file."""
     tree = fields_tree(it) | {"classes": labels_tree(it.classes), "timings": {}}
-    numbers, parameter = tree.pop("numbers"), tree.pop("parameter")
+    numbers, parameter, steps = (tree.pop(name) for name in ("numbers", "parameter", "steps"))
     if not it.level_edge:
         del tree["level_edge"]
     if it.every_c is None:
@@ -128,6 +128,8 @@ def overview_tree(it: Overview) -> dict[str, Any]:
         tree["numbers"] = fields_tree(numbers)
     if parameter is not None:
         tree["parameter"] = list(parameter)
+    if steps is not None:
+        tree["steps"] = list(steps)
     return tree | {"left_out": fields_tree(it.left_out)}
 
 
@@ -146,6 +148,9 @@ def overview_in(tree: dict[str, Any]) -> Overview:
         tree[name] = None if point is None else (int(point[0]), int(point[1]))
     corrected = tree.get("corrected")  # files of earlier versions have none
     tree["corrected"] = None if corrected is None else tuple(float(x) for x in corrected)
+    if "steps" in tree:
+        edges, error = (np.asarray(values, dtype=float) for values in tree["steps"])
+        tree["steps"] = edges, error
     if "every_c" in tree:
         low, high, n_kernels = tree["every_c"]
         tree["every_c"] = float(low), float(high), int(n_kernels)

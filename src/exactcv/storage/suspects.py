@@ -1,10 +1,10 @@
 """Columns that say who a row is rather than what it is like.
 
 A model learns them by heart, and cross-validation praises it for that: the rows of a patient that
-were not left out give those that were away.  Three kinds are told from ordinary features:
+were not left out give those that were away.  These are told from ordinary features:
 
 - *identifier*: a text about as often different as there are rows;
-- *row number*: whole numbers that go up by one from row to row;
+- *row number*: whole numbers that go up by one from row to row; *date*: 20241231 and the like;
 - *group*: values that repeat, none of them in rows of two classes, where chance alone would not
   have kept the classes apart; of many texts one in ten may be in rows of two.  Whole numbers count
   too if the classes change to and fro along them far more often than a quantity explains.
@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputError
-from .notation import no_category
+from .notation import in_some_notation, no_category
 from .table import Table
 
 __all__ = ["refuse_suspects"]
@@ -35,6 +36,8 @@ def refuse_suspects(table: Table, names: Sequence[str], y: NDArray[Any]) -> None
     if table.n_rows < FEWEST_ROWS:
         return
     classes = np.unique(y, return_inverse=True)[1]
+    for name in names:
+        _refuse_dates(table, name)
     reasons = {name: _reason(table, name, classes) for name in names}
     found = {name: reason for name, reason in reasons.items() if reason is not None}
     if not found:
@@ -48,6 +51,25 @@ def refuse_suspects(table: Table, names: Sequence[str], y: NDArray[Any]) -> None
     )
 
 
+def _refuse_dates(table: Table, name: str) -> None:
+    """Whole numbers that are all days, as 20241231: their distances are no spans of time."""
+    if table.kind(name) != "number":
+        return
+    values = table.numbers(name)
+    days = np.unique(values[~np.isnan(values)])
+    if len(days) < 2 or days[0] < 19000101 or days[-1] > 21001231 or (days % 1 != 0).any():
+        return
+    try:
+        for day in days.astype(int).astype(str):
+            date.fromisoformat(day)
+    except ValueError:
+        return
+    raise InputError(
+        f"{table.source}: column {name!r} holds dates, such as {days[0]:.0f}; --drop {name!r}, put "
+        "numbers in their place (days since a first one), or --keep it as it is"
+    )
+
+
 def _reason(table: Table, name: str, classes: NDArray[np.intp]) -> str | None:
     """Why a column looks like no feature."""
     kind = table.kind(name)
@@ -58,6 +80,8 @@ def _reason(table: Table, name: str, classes: NDArray[np.intp]) -> str | None:
     cells = table.texts(name)
     levels = {cell for cell in cells if cell is not None}
     if no_category(name, levels) is not None:  # which is refused in its own words
+        return None
+    if kind == "mixed" and 2 * sum(map(in_some_notation, levels)) > len(levels):  # and so is this
         return None
     if 2 * len(levels) > len(cells):
         return f"names the rows ({len(levels)} different texts in {len(cells)} rows)"

@@ -23,8 +23,9 @@ from ..exceptions import InputError
 from ..types import FloatArray
 from .notation import FLAGS, MISSING, PLAIN, Notation, fitting, in_some_notation
 
-__all__ = ["Table", "listed", "parse_labels"]
+__all__ = ["NUMBERS", "Table", "listed", "parse_labels"]
 
+NUMBERS = ("number", "flag")  # kinds of columns that are numbers as they stand
 UNNAMED = "unnamed column "
 _INTEGER = re.compile(r"0|-?[1-9]\d*")
 
@@ -84,6 +85,8 @@ class Table:
             return names[number - 1 if number > 0 else number]
         close = [name for name in names if name.strip().lower() == column.strip().lower()]
         hint = f"; did you mean {close[0]!r}?" if close else f"; it has {listed(names)}"
+        if len(names) == 1 and not close:
+            hint = f"; it has one column only, {names[0]!r}; if that is several, say --delimiter"
         raise InputError(f"{self.source} has no column {column!r}{hint}")
 
     def number_of(self, row: int) -> int:
@@ -152,13 +155,13 @@ class Table:
             "is no number" + (f"; {_remedy(others, cell)}" if others else "")
         )
 
-    def misread(self, name: str) -> str:
+    def misread(self, name: str, what: str = "column") -> str:
         """What to say of a column of numbers in another notation."""
         row, cell = self.first_odd(name)
         others = fitting({text for text in self.texts(name) if text is not None})
         return (
-            f"{self.source}: column {name!r} has {cell[:40]!r} in row {self.number_of(row)}; "
-            f"{_remedy(others, cell)}. If it is text, --categorical {name!r}"
+            f"{self.source}: {what} {name!r} has {cell[:40]!r} in row {self.number_of(row)}; "
+            f"{_remedy(others, cell)}"
         )
 
     def kind(self, name: str) -> str:

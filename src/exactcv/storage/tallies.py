@@ -19,11 +19,9 @@ from ..exceptions import InputError
 from ..types import FloatArray
 from .notation import no_category
 from .preparation import Column
-from .table import Table
+from .table import NUMBERS, Table
 
 __all__ = ["ColumnTally", "Moments"]
-
-NUMBERS = {"number", "flag"}
 
 
 @dataclass
@@ -94,17 +92,19 @@ class ColumnTally:
 
     @property
     def text(self) -> bool:
-        return self.as_text or not self.kinds <= NUMBERS
+        return self.as_text or not self.kinds <= set(NUMBERS)
 
     def _check(self, piece: Table, kind: str) -> None:
         """Refuse what no rule covers, as soon as it is seen."""
         if self.as_text:
             return
         if kind == "misread":
-            raise InputError(piece.misread(self.name))
+            raise InputError(
+                f"{piece.misread(self.name)}. If it is text, --categorical {self.name!r}"
+            )
         before = set(self.kinds)
         self.kinds.add(kind)
-        if kind == "mixed" or (self.text and self.kinds & NUMBERS):
+        if kind == "mixed" or (self.text and self.kinds & set(NUMBERS)):
             row, cell = piece.first_text(self.name) if kind not in NUMBERS else (0, "")
             where = f"row {piece.number_of(row)}" + (f": {cell[:40]!r}" if cell else " and after")
             what = "numbers" if kind in NUMBERS and before else "text"

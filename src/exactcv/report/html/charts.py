@@ -11,10 +11,19 @@ from ...problem.intervals import wilson
 from ...types import FloatArray
 from ..overview import Overview
 from ..plots import cell_edges, roc_curves
-from .frame import HEIGHT, Frame, Scale, linear, logarithmic, number
+from .frame import HEIGHT, WIDTH, Frame, Scale, linear, logarithmic, number
 from .markup import Markup, tag
 
-__all__ = ["calibration", "ends", "error_curve", "heat_map", "histogram", "legend", "roc"]
+__all__ = [
+    "calibration",
+    "ends",
+    "error_curve",
+    "heat_map",
+    "histogram",
+    "legend",
+    "roc",
+    "step_curve",
+]
 
 MOST_POINTS = 400  # of a curve
 N_BINS = 30
@@ -42,6 +51,40 @@ def error_curve(it: Overview) -> Markup:
         _named(frame, it, it.best, "best"),
     ]
     return frame.chart(f"{it.judged_by} over C".capitalize(), "C", it.judged_by, *marks)
+
+
+def step_curve(it: Overview) -> Markup:
+    """The error at every C, and where it is least."""
+    assert it.steps is not None
+    edges, error = it.steps
+    least = np.flatnonzero(np.round(error - error.min(), 12) == 0.0)
+    shown = _wide_steps(edges, least)
+    frame = Frame(
+        logarithmic(float(edges[0]), float(edges[-1])),
+        linear(0.0, min(1.0, max(float(error.max()), 0.02) * 1.05)),
+    )
+    starts = np.append(edges[shown], edges[-1])
+    x = np.repeat(starts, 2)[1:-1]
+    areas = [
+        tag("rect", cls="least", **_box(frame, edges[k], edges[k + 1], 0.0, frame.y.high))
+        for k in least
+    ]
+    point = float(it.Cs[it.best[1]])
+    told = f"C {point:.4g}: {it.judged_by} {it.judged[it.best]:.4f}"
+    marks = [
+        areas,
+        tag("polyline", points=frame.points(x, np.repeat(error[shown], 2)), cls="curve step"),
+        _spot(frame, point, float(it.judged[it.best]), told, "best", 5.0),
+    ]
+    return frame.chart(f"{it.judged_by} at every C".capitalize(), "C", it.judged_by, *marks)
+
+
+def _wide_steps(edges: FloatArray, least: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Steps that can be seen: those too narrow for the eye are left out, but for the least."""
+    width = np.diff(np.log(edges)) / np.log(edges[-1] / edges[0])
+    seen = width * WIDTH >= 0.25
+    seen[least] = seen[0] = True
+    return np.flatnonzero(seen) if len(width) > MOST_POINTS else np.arange(len(width))
 
 
 def _height(it: Overview, value: FloatArray, se: FloatArray) -> Scale:
@@ -88,7 +131,8 @@ def heat_map(it: Overview) -> Markup:
     """What the grid was judged by, over C and gamma; good is bright."""
     values, name = it.judged, it.judged_by
     worst, best = ends(it)
-    rows, columns = np.argsort(it.gammas), np.argsort(it.Cs)
+    same, columns = it.same_parameter, np.argsort(it.Cs)
+    rows = same[np.argsort(it.gammas[same])]
     x, y = cell_edges(it.Cs[columns]), cell_edges(it.gammas[rows])
     frame = Frame(logarithmic(float(x[0]), float(x[-1])), logarithmic(float(y[0]), float(y[-1])))
     cells = []
@@ -100,7 +144,7 @@ def heat_map(it: Overview) -> Markup:
             cells.append(tag("rect", tag("title", told), fill=ramp(share), **box))
     marks = []
     for point, cls in ((it.one_se, "one-se"), (it.best, "best")):
-        if point is None or (cls == "one-se" and point == it.best):
+        if point is None or point[0] not in rows or (cls == "one-se" and point == it.best):
             continue
         i, j = list(rows).index(point[0]), list(columns).index(point[1])
         box = _box(frame, x[j], x[j + 1], y[i], y[i + 1])
@@ -111,8 +155,9 @@ def heat_map(it: Overview) -> Markup:
 
 
 def ends(it: Overview) -> tuple[float, float]:
-    """The worst and the best value of the whole grid."""
-    least, most = float(np.nanmin(it.judged)), float(np.nanmax(it.judged))
+    """The worst and the best value of the map."""
+    values = it.judged[it.same_parameter]
+    least, most = float(np.nanmin(values)), float(np.nanmax(values))
     return (most, least) if it.score is None else (least, most)
 
 
@@ -149,8 +194,11 @@ def histogram(it: Overview) -> Markup:
     frame = Frame(
         linear(float(edges[0]), float(edges[-1])), linear(0.0, max(float(counts.max()), 1.0) * 1.05)
     )
-    bars = []
+    bars, outlines = [], []
     for k, label in enumerate(it.classes):
+        heights = np.concatenate([[0], np.repeat(counts[k], 2), [0]])
+        along = frame.points(np.repeat(edges, 2), heights)
+        outlines.append(tag("polyline", points=along, cls=f"outline class-line-{k % 6}"))
         for count, a, b in zip(counts[k], edges[:-1], edges[1:], strict=True):
             if count:
                 told = f"{count} of class {label} between {number(a)} and {number(b)}"
@@ -161,7 +209,9 @@ def histogram(it: Overview) -> Markup:
         x, _ = frame.at(0.0, 0.0)
         zero = tag("line", cls="zero", x1=x, x2=x, y1=12.0, y2=HEIGHT - 46.0)
     name = "left-out decision value" if len(it.classes) == 2 else "left-out margin"
-    return frame.chart(f"{name}, by class", name, "rows", tag("g", bars), zero)
+    return frame.chart(
+        f"{name}, by class", name, "rows", tag("g", bars, cls="bars"), outlines, zero
+    )
 
 
 def roc(it: Overview) -> Markup:

@@ -171,12 +171,21 @@ def _far_off(it: Overview, name: RowName) -> Markup:
     """The rows with the largest left-out residuals."""
     assert it.numbers is not None
     order = np.argsort(-np.abs(it.numbers.residual), kind="stable")[:MOST_FAR_OFF]
+    columns = (it.numbers.truth, it.numbers.predicted, it.numbers.residual)
     rows = [
-        (
-            name(int(it.left_out.row[t])),
-            f"observed {it.numbers.truth[t]:.6g}, predicted {it.numbers.predicted[t]:.6g}, "
-            f"residual {it.numbers.residual[t]:.6g}",
+        tag(
+            "tr",
+            tag("td", name(int(it.left_out.row[t]))),
+            [tag("td", f"{values[t]:.5g}", cls="n") for values in columns],
         )
         for t in order
     ]
-    return card("Rows that are far off", table(rows), cls="card wide")
+    names = [("row", None), ("observed", "n"), ("predicted", "n"), ("residual", "n")]
+    drawn = tag("table", head_row(names), tag("tbody", rows), cls="rows")
+    text = (
+        "The rows that the model without them misses by most: look here for wrong measurements. "
+        "The residual is what was observed less what was predicted."
+    )
+    return card(
+        "Rows that are far off", tag("p", text, cls="soft"), scrolled(drawn), cls="card wide"
+    )

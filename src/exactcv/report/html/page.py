@@ -9,7 +9,7 @@ for the seconds it took.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +28,8 @@ from .pieces import card, table
 from .tiles import tiles
 
 __all__ = ["Page", "render", "write_html"]
+
+LONGEST = 60  # letters of a label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +98,12 @@ def write_html(
 def render(page: Page) -> str:
     """The page as text."""
     it = page.overview
+    if any(len(str(label)) > LONGEST for label in it.classes):
+        short = np.array(
+            [_short(k, str(label)) for k, label in enumerate(it.classes)], dtype=object
+        )
+        it = replace(it, classes=short)
+        page = replace(page, overview=it)
     style = resources.files("exactcv").joinpath("report/html/style.css").read_text(encoding="utf-8")
     head = tag(
         "head",
@@ -121,14 +129,29 @@ def render(page: Page) -> str:
     return "<!DOCTYPE html>\n" + tag("html", head, tag("body", main), lang="en") + "\n"
 
 
+def _short(k: int, label: str) -> str:
+    """A label that leaves room for others; its number tells it from those that begin alike."""
+    return label if len(label) <= LONGEST else f"{label[:40]}... (class {k + 1})"
+
+
 # ---- parts ---------------------------------------------------------------------------------------
+
+
+def _steps(it: Overview, several: str) -> Markup:
+    """The curve where it is known at every C."""
+    words = [("line", it.judged_by), ("least", "least error"), ("best", "middle of the widest")]
+    note = tag("p", "Every C of the range, not a grid; lambda falls as C grows.", cls="soft")
+    return card("Error at every C" + several, charts.step_curve(it), charts.legend(*words), note)
 
 
 def _curve(it: Overview) -> Markup:
     several = ""
     for name, values in [("gamma", it.gammas), *([] if it.parameter is None else [it.parameter])]:
-        if len(np.unique(values)) > 1:
+        if len(np.unique(values)) > 1 or name == "quantile":
             several += f", {name} = {values[it.best[0]]:.4g}"
+    if it.steps is not None:
+        chosen = it.gammas[it.best[0]]
+        return _steps(it, "" if np.isnan(chosen) else f", gamma = {chosen:.4g}")
     words = [("line", it.judged_by)]
     if it.score is None and np.isfinite(it.se[it.best[0]]).any():
         words.append(("area", "one standard error"))
@@ -143,18 +166,23 @@ def _curve(it: Overview) -> Markup:
 
 
 def _map(it: Overview) -> Markup | None:
-    repeated = len(np.unique(it.gammas)) < len(it.gammas)  # one curve for each epsilon too
-    if len(np.unique(it.gammas)) < 2 or len(np.unique(it.Cs)) < 2 or repeated:
+    gammas = it.gammas[it.same_parameter]
+    if len(gammas) < 2 or len(np.unique(gammas)) < len(gammas) or len(np.unique(it.Cs)) < 2:
         return None
+    several = ""
+    if len(gammas) < len(it.gammas) and it.parameter is not None:
+        several = f", {it.parameter[0]} = {it.parameter[1][it.best[0]]:.4g}"
     worst, best = charts.ends(it)
-    scale = tag("div", f"{worst:.4f}", tag("i"), f"{best:.4f}", cls="ramp")
-    rule = "" if it.one_se is None else "; dashed: the 1-SE rule"
+    digits = ".4f" if it.numbers is None else ".4g"
+    scale = tag("div", f"{worst:{digits}}", tag("i"), f"{best:{digits}}", cls="ramp")
+    drawn = it.one_se is not None and it.one_se[0] in it.same_parameter
+    rule = "; dashed: the 1-SE rule" if drawn else ""
     if it.one_se == it.best:
         rule = ", also by the 1-SE rule"
     note = tag("p", f"Bright is good. Full frame: the best point{rule}.", cls="soft")
     name = it.judged_by
     name = name[0].upper() + name[1:] if it.score is None else name
-    return card(f"{name} over gamma and C", charts.heat_map(it), scale, note)
+    return card(f"{name} over gamma and C{several}", charts.heat_map(it), scale, note)
 
 
 def _certificate(it: Overview) -> Markup:

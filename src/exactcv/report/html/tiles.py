@@ -35,7 +35,7 @@ def tiles(it: Overview) -> Markup:
         if it.exact
         else Tile("NOT exact", "certificate", cls="short")
     )
-    return tag("div", _row(large, "figures main"), _row(small, "figures"))
+    return tag("div", _row(large, "figures main"), _row(small, "figures small"))
 
 
 def _row(shown: list[Tile], cls: str) -> Markup:
@@ -54,7 +54,7 @@ def _row(shown: list[Tile], cls: str) -> Markup:
 
 def _of_classes(it: Overview) -> list[Tile]:
     doubt = "short" if report.no_better_than_chance(it) else ""
-    what = "error" if it.score is None else str(it.scoring)
+    what = "error" if it.score is None else it.scoring_name
     shown = []
     if it.score is not None:
         shown.append(Tile(f"{it.score[it.chosen]:.4f}", what, cls=doubt))
@@ -118,17 +118,18 @@ def _point(it: Overview) -> list[Tile]:
 
 def _of_numbers(it: Overview) -> list[Tile]:
     assert it.numbers is not None
+    loss = it.loss.replace("_", "-")
     doubt = "short" if it.numbers.r2 <= 0.0 and it.loss != "pinball" else ""
     shown = [
         Tile(f"{it.numbers.r2:.4f}", "left-out R2", cls=doubt),
         Tile(f"{it.numbers.mae:.4g}", "left-out mean absolute error"),
         Tile(f"{it.numbers.rmse:.4g}", "left-out root mean squared error"),
-        Tile(f"{it.error[it.chosen]:.4g}", "left-out loss", report.interval(it, it.chosen)),
+        Tile(f"{it.error[it.chosen]:.4g}", f"left-out {loss} loss", report.interval(it, it.chosen)),
     ]
     shown += _nested(it)
     if it.corrected is not None:
         value, low, high = it.corrected
-        what = "loss" if it.score is None else str(it.scoring)
+        what = "loss" if it.score is None else it.scoring_name
         sure = f"95% interval {low:.4g} to {high:.4g}"
         shown.append(Tile(f"{value:.4g}", f"{what} after tuning (corrected)", sure))
     return [*shown, _constant(it)]
