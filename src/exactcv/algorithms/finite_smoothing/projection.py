@@ -32,6 +32,8 @@ SLACK = 1e-9
 # Rounds of correction at most, and rounds in a row that need not have fewer rows to correct.
 MAX_ROUNDS = 30
 PATIENCE = 2
+# Products go by rows where these are less than this share of all: to pick columns of K costs too.
+FEW = 0.5
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,10 @@ def _solve(batch: Batch, state: NDArray[np.int8]) -> tuple[FloatArray, FloatArra
         )
         c[rows[:, None], columns] = found
     on = np.flatnonzero(on_margin.any(axis=1))  # no other coefficient has changed
-    h += batch.K[:, on] @ np.where(on_margin[on], c[on], 0.0)
+    if len(on) < FEW * batch.n:
+        h += batch.K[:, on] @ np.where(on_margin[on], c[on], 0.0)
+    else:
+        h = batch.offset + batch.K @ c
     open_ = np.flatnonzero(np.isnan(b))
     if len(open_):
         b[open_] = best_intercepts(batch.take(open_), h[:, open_])
@@ -98,10 +103,10 @@ def times(K: FloatArray, c: FloatArray) -> FloatArray:
 
     Folds differ in the rows that they leave out and in a few beside these.
     """
-    if not c.shape[1]:
-        return K @ c
     first = c[:, :1]
-    apart = np.flatnonzero((c != first).any(axis=1))
+    apart = np.flatnonzero((c != first).any(axis=1)) if c.shape[1] else np.arange(len(c))
+    if len(apart) >= FEW * len(c):
+        return np.asarray(K @ c)
     return np.asarray(K @ first + K[:, apart] @ (c[apart] - first[apart]))
 
 
