@@ -11,6 +11,7 @@ from exactcv.algorithms.finite_smoothing import grid_point
 from exactcv.algorithms.finite_smoothing.batch import Batch, SharedInverse, best_intercepts
 from exactcv.algorithms.finite_smoothing.levels import Inverses, solve_hinge_columns
 from exactcv.algorithms.finite_smoothing.margin import AllOnMargin
+from exactcv.algorithms.finite_smoothing.projection import times
 
 CS = [1e-3, 1e-1, 1.0, 30.0, 1e3]
 
@@ -27,6 +28,17 @@ def build(kind):
 def unsettled(result):
     """Where the decision value is the optimum's own, so that two solvers must agree."""
     return np.isfinite(result.decision)
+
+
+@pytest.mark.parametrize("differing", [0, 3, 30])
+@pytest.mark.parametrize("columns", [0, 1, 4])
+def test_product_by_the_rows_that_differ(differing, columns):
+    """K c, whether the columns of c are equal, differ in a few rows, or in all."""
+    rng = np.random.default_rng(0)
+    K = rng.normal(size=(30, 30))
+    c = np.tile(rng.normal(size=(30, 1)), (1, columns))
+    c[:differing] = rng.normal(size=(differing, columns))
+    np.testing.assert_allclose(times(K, c), K @ c, atol=1e-13)
 
 
 @pytest.mark.parametrize("kind", sorted(set(BUILDERS) - {"constant_features"}))
