@@ -6,9 +6,9 @@ The papers' simulation with p = 20, Nystroem with m = 200, 50 lambdas, leave-one
 one thread for each process.  A run is cut where the client waits for the workers.  The *critical
 path* is what a run would take with a processor for each process: of each stage the CPU seconds of
 the client before it waits (its main thread), and those of the busiest worker, but the larger of the
-two where both are busy (the first guess).  What a worker takes that has nothing to do, by the clock, is
-taken off: on a busy machine the clock says little.  Of each stage the least of all repeats counts,
-and of one process the least as well.
+two where both are busy (the first guess).  What a worker takes that has nothing to do, by the
+clock, is taken off (measured after each run): on a busy machine the clock says little.  Of each
+stage the least of all repeats counts, and of one process the least as well.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ OPTIONS: dict[str, Any] = {
 # What is run at the same time as the first guess.
 TOGETHER = "map"
 HEAD = ["rows", "one process (CPU s)", "client, before it waits",
-        "first guess (client) or features", "busiest worker otherwise", "critical path", "ratio (bar: 1.5)", "sent MB", "received MB",
-        "labels that differ", "load average",
+        "first guess (client) or features", "busiest worker otherwise", "critical path",
+        "ratio (bar: 1.5)", "sent MB", "received MB", "labels that differ", "load average",
 ]  # fmt: skip
 
 
 class Stages:
-    """CPU seconds of each stage of a run: client before it waits, busiest worker."""
+    """Of each stage of a run: client before it waits, busiest worker (CPU s), and the clock."""
 
-    def __init__(self, client: Any, idle: float):
-        self.client, self.idle = client, idle
+    def __init__(self, client: Any):
+        self.client = client
         self.names: list[str] = []
-        self.found: list[tuple[float, float]] = []
+        self.found: list[tuple[float, float, float]] = []
         self._mark()
 
     def _workers(self) -> np.ndarray:
@@ -59,17 +59,25 @@ class Stages:
         def timed(*arguments: Any) -> Any:
             client = thread_time() - self.mine
             out = original(*arguments)
-            spent = self._workers() - self.before - self.idle * (perf_counter() - self.clock)
+            spent, clock = self._workers() - self.before, perf_counter() - self.clock
             self.names.append(original.__name__)
-            self.found.append((client, max(float(spent.max()), 0.0)))
+            self.found.append((client, float(spent.max()), clock))
             self._mark()
             return out
 
         return timed
 
+    def without_idle(self) -> np.ndarray:
+        """(stages, 2): client, and busiest worker but for what one without work takes."""
+        client, busiest, clock = np.array(self.found).T
+        share = idle_share(self.client)
+        command.say(f"gross {busiest.sum():.1f}, an idle worker {share:.3f} of a processor")
+        return np.column_stack([client, np.maximum(busiest - share * clock, 0.0)])
+
 
 def idle_share(client: Any) -> float:
     """What a worker without work takes of a processor."""
+    sleep(3.0)
     before, clock = client.run(process_time), perf_counter()
     sleep(5.0)
     after = client.run(process_time)
@@ -92,7 +100,7 @@ def on_workers(X: np.ndarray, y: np.ndarray) -> tuple[Any, list[str], np.ndarray
     ):
         rows = client.persist(da.from_array(X, chunks=(len(X) // 8, P)))
         client.run(lambda: __import__("exactcv.lowrank.method"))
-        stages = Stages(client, idle_share(client))
+        stages = Stages(client)
         try:
             for name in names:
                 setattr(DaskRunner, name, stages.around(kept[name]))
@@ -101,7 +109,8 @@ def on_workers(X: np.ndarray, y: np.ndarray) -> tuple[Any, list[str], np.ndarray
         finally:
             for name in names:
                 setattr(DaskRunner, name, kept[name])
-    return result, stages.names, np.array(stages.found)
+        found = stages.without_idle()
+    return result, stages.names, found
 
 
 def row_of(n: int, repeats: int) -> list[str]:
