@@ -314,6 +314,10 @@ def test_default_grid_follows_the_numbers() -> None:
         ({"method": "sir"}, "does not support loss='pinball'"),
         (
             {"approx": "rff", "loss": "least_squares"},
+            "does not go with loss='least_squares'; use approx=None, or scikit-learn's RidgeCV",
+        ),
+        (
+            {"approx": "rff", "method": "refit"},
             "approx='rff' goes with method='exact' and loss='hinge'",
         ),
         ({"y": ["a"] * 40}, "y"),

@@ -130,11 +130,11 @@ def test_a_worker_dies_with_small_problems(data, client, monkeypatch, cv: Any, w
     expected = exactcv.cross_validate(X, y, method_options=more | {"cluster": False}, **options)
     original, killed = on_cluster.DaskRunner.small, []
 
-    def small_and_kill(self: Any, work: Any, shared: Any, items: Any) -> Any:
+    def small_and_kill(self: Any, work: Any, *more: Any) -> Any:
         if not killed and type(work).__name__.startswith(when):
             killed.append(next(iter(client.run(os.getpid).values())))
             threading.Timer(0.02, lambda: os.kill(killed[0], signal.SIGKILL)).start()
-        return original(self, work, shared, items)
+        return original(self, work, *more)
 
     monkeypatch.setattr(on_cluster.DaskRunner, "small", small_and_kill)
     rows = da.from_array(X, chunks=(50, 4))

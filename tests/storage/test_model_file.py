@@ -18,6 +18,7 @@ from sklearn.model_selection import StratifiedKFold
 import exactcv
 from exactcv.datasets import make_mixture
 from exactcv.storage import arrays
+from exactcv.storage.model_file import load_for_predictions
 from exactcv.storage.preparation import fit_preparation
 from exactcv.storage.table import Table
 from exactcv.storage.table_model import TableModel
@@ -272,3 +273,26 @@ def test_trees_keep_every_kind_of_value() -> None:
     for bad in (object(), np.array([object()]), {1, 2}):
         with pytest.raises(exactcv.FileError, match="cannot be written"):
             arrays.dumps("test", bad)
+
+
+def test_what_predicts_need_not_read_what_is_told_of_the_rows(tmp_path: Path) -> None:
+    X, y = exactcv.datasets.make_mixture(300, 3, random_state=0)
+    model = exactcv.SVCCV(
+        approx="nystroem", n_components=10, lambdas=[1e-3], gamma=0.1, cv=3, random_state=0
+    ).fit(X, y)
+    path = exactcv.save_model(model, tmp_path / "model")
+    read: list[int] = []
+    original = arrays._Arrays.read
+
+    def counted(self: Any, k: int) -> np.ndarray:
+        found = original(self, k)
+        read.append(len(found))
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrays._Arrays, "read", counted)
+        short = load_for_predictions(path)
+        assert max(read) < 300
+        exactcv.load_model(path)
+        assert max(read) == 300
+    np.testing.assert_array_equal(short.predict(X), model.predict(X))

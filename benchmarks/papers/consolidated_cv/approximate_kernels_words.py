@@ -156,7 +156,7 @@ def dask(rows: dict[str, Row]) -> str:
     note = (
         "One thread each, Nystroem with m = 200, 50 lambdas, leave-one-out error curve; features "
         "are kept where they are made. Sent: guesses and open rows; received: labels, solutions "
-        "and the rows near their margins. Small problems and the rows that bounds do not settle "
-        "are solved on the workers, the first guess on the client, on one thread."
+        "and open rows. Small problems and the rows that bounds do not settle are solved on the "
+        "workers; the client makes the first guess, on one thread, while they make features."
     )
     return "\n\n".join(["## Two Dask workers", markdown(head, lines), note])

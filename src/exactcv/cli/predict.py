@@ -16,7 +16,7 @@ from ..exceptions import InputError
 from ..problem.intervals import wilson
 from ..report.overview import LeftOutNumbers
 from ..storage.atomic import write_parts
-from ..storage.model_file import load_model
+from ..storage.model_file import load_for_predictions
 from ..storage.notation import Notation
 from ..storage.readers import pieces
 from ..storage.streaming import PEEK_ROWS, piece_rows
@@ -42,7 +42,7 @@ def predict(
     say: Callable[[str], None],
 ) -> None:
     """Predict every row; if the file has the target too, say how many are wrong."""
-    model = load_model(model_file)
+    model = load_for_predictions(model_file)
     if not isinstance(model, TableModel):
         raise InputError(
             f"{str(model_file)!r} was saved from Python and knows nothing of tables: use it there, "

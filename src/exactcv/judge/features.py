@@ -35,6 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._core._chunks import held_sums
 from .._core.reference.residuals import (
     ROUNDOFF,
     Scale,
@@ -157,18 +158,13 @@ def side_sums(
     Z: FloatArray, loss: PiecewiseLinear, u: FloatArray, weight: FloatArray, which: BoolArray
 ) -> SideSums:
     """Sums over the rows ``which`` (rows, P); u is (rows, P) too, weight at least (rows, 1)."""
-    box = np.where(which, weight, 0.0)
-    held = -box * loss.slope(u)
-    size = np.abs(held)
+    held, sums = np.empty(u.shape), np.zeros((4, u.shape[1]))
+    bound = np.zeros(u.shape[1], dtype=np.intp)
     length = np.sqrt(np.einsum("ij,ij->i", Z, Z))
-    return SideSums(
-        pull=held.T @ Z,
-        total=held.sum(axis=0),
-        taken=size.sum(axis=0),
-        added=length @ size,
-        loss=np.einsum("ij,ij->j", box, loss.value(u)),
-        bound=np.count_nonzero(held, axis=0),
-    )
+    aside = (~which).view(np.uint8)
+    held_sums(u, loss.knots, loss.slopes, weight, aside, length, held, sums, bound)
+    total, taken, added, lost = sums
+    return SideSums(held.T @ Z, total, taken, added, lost, bound.astype(np.float64))
 
 
 class Figures(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from .small.nearby import Nearby
 from .small.press import Leaving, Press
 from .small.reduced import at_knot
 from .solver import Column, Round, Rounds, Solved, Solver
-from .verdict import Limits, Spread, Verdict, limits_of, settled_near, verdict
+from .verdict import Limits, Spread, limits_of, settled_near, verdict
 
 __all__ = ["Predict", "leave_folds_out", "leave_one_out"]
 
@@ -39,30 +39,56 @@ AROUND, LEAST_AROUND, MOST_AROUND = 8, 2000, 60_000
 # --- leave-one-out ------------------------------------------------------------------------------
 
 
-Judged = tuple[Verdict, IntArray, FloatArray]
+@dataclass(frozen=True)
+class Judged:
+    """What is told of some rows: a bit for each grid point, and more of the few that are open.
+
+    wrong : (rows, L).  kept : how many slots have no coefficient.
+    row, point : the slots that are open, by rising row number.
+    rows, Z : numbers and features of the rows that are open somewhere.
+    value : (rows, L), if values are wanted.
+    """
+
+    wrong: BoolArray
+    kept: int
+    row: IntArray
+    point: NDArray[np.int32]
+    rows: IntArray
+    Z: FloatArray
+    value: FloatArray | None
+
+
 Left = TypeVar("Left", bound="_Leave")
 
 
 @dataclass(frozen=True)
 class _Judge:
-    """``verdict`` for these limits, and numbers and features of the rows it leaves open."""
+    """``verdict`` for these limits, as what is told of it."""
 
     limits: Limits
     want_decision: bool
 
     def __call__(self, chunk: Chunk) -> Judged:
         found = verdict(chunk, self.limits, self.want_decision)
-        used = np.flatnonzero(found.open.any(axis=1))
-        return found, used + chunk.start, chunk.Z[used]
+        row, point = np.nonzero(found.open)
+        used = row[np.flatnonzero(np.diff(row, prepend=-1))]
+        return Judged(
+            found.wrong,
+            int(np.count_nonzero(found.kept)),
+            row + chunk.start,
+            point.astype(np.int32),
+            used + chunk.start,
+            chunk.Z[used],
+            found.value,
+        )
 
     def join(self, results: list[Judged]) -> Judged:
-        names = ("wrong", "open", "kept", "value")
-        columns = [[getattr(found, name) for found, _, _ in results] for name in names]
-        if not self.want_decision:
-            columns.pop()
-        joined = Verdict(*(np.concatenate(column) for column in columns))
-        rows, Z = (np.concatenate([part[k] for part in results]) for k in (1, 2))
-        return joined, rows, Z
+        def together(name: str) -> NDArray[Any]:
+            return np.concatenate([getattr(one, name) for one in results])
+
+        slots = together("row"), together("point"), together("rows"), together("Z")
+        value = together("value") if self.want_decision else None
+        return Judged(together("wrong"), sum(one.kept for one in results), *slots, value)
 
 
 @dataclass(frozen=True)
@@ -87,14 +113,18 @@ class _Leave:
 
 @dataclass(frozen=True)
 class _LeaveNear(_Leave):
-    """Rows of the small problem: (wrong, open, kept) by the bounds, and those that are solved."""
+    """Rows of the small problem: (wrong, open, kept) by the bounds, and those that are solved.
+
+    With the features of these.
+    """
 
     def __call__(
         self, limits: Limits, found: Round, l: int
-    ) -> tuple[BoolArray, BoolArray, BoolArray, Outcome]:
+    ) -> tuple[BoolArray, BoolArray, BoolArray, FloatArray, Outcome]:
         assert found.solved is not None
         wrong, open_, kept = settled_near(found.solved, limits, l, self.want_decision)
-        return wrong, open_, kept, self._at(found).near_rows(np.flatnonzero(open_))
+        outcome = self._at(found).near_rows(np.flatnonzero(open_))
+        return wrong, open_, kept, found.solved.problem.Z[open_], outcome
 
 
 @dataclass(frozen=True)
@@ -177,32 +207,28 @@ class _LeaveOneOut:
         entries = self.entries
         items = [(one.home, l) for l, one in enumerate(self.solved)]
         found = self.solver.runner.small(self._leaving(_LeaveNear), (limits,), items)
-        for l, ((wrong, open_, kept, outcome), _) in enumerate(found):
+        for l, ((wrong, open_, kept, Z, outcome), _) in enumerate(found):
             solved, done = self.solved[l], ~open_
             entries.enter(l, solved.rows[done], wrong[done], solved.u[done])
             entries.settle("unchanged", int(kept.sum()))
             entries.settle("bound", int((done & ~kept).sum()))
-            self._note(l, solved.rows[open_], solved.problem.Z[open_], outcome)
+            self._note(l, solved.rows[open_], Z, outcome)
 
     def _leaving(self, kind: type[Left]) -> Left:
         solver, largest = self.solver, float(self.weight.max())
         return kind(self.spread, largest, solver.tol, self.want_decision, solver.workers.cancel)
 
-    def _enter(self, chunk: Chunk, result: Judged) -> None:
-        found, used, Z = result
+    def _enter(self, chunk: Chunk, found: Judged) -> None:
         rows = slice(chunk.start, chunk.start + len(chunk.y))
         values = None if found.value is None else found.value.T
         self.entries.enter(slice(None), rows, found.wrong.T, values)
-        kept, open_ = int(found.kept.sum()), int(found.open.sum())
         mine = sum(_within(one.rows, rows) for one in self.solved)
-        self.entries.settle("unchanged", kept)
-        self.entries.settle("bound", found.open.size - kept - open_ - mine)
-        position = np.full(len(chunk.y), -1, dtype=np.intp)
-        position[used - chunk.start] = np.arange(len(used))
-        for l in np.flatnonzero(found.open.any(axis=0)):
-            which = np.flatnonzero(found.open[:, l])
-            features = Z[position[which]]
-            self.waiting[l].append((which + chunk.start, features))
+        self.entries.settle("unchanged", found.kept)
+        self.entries.settle("bound", found.wrong.size - found.kept - len(found.row) - mine)
+        for l in np.unique(found.point):
+            which = found.row[found.point == l]
+            features = found.Z[np.searchsorted(found.rows, which)]
+            self.waiting[l].append((which, features))
             self.n_waiting += len(which)
         if self.n_waiting > self.most_waiting:
             self._flush()

@@ -34,8 +34,9 @@ from .passes.distributed import DaskRows, DaskRunner, active_client
 from .passes.local import LocalRunner
 from .rows.sampling import smallest_keys
 from .rows.sources import ArrayRows
+from .small.guesses import Column, Guesses, Sample
 from .small.leave_out import MOST
-from .solver import LARGEST, Room, Runner, Sample, Solved, Solver
+from .solver import LARGEST, Room, Runner, Solved, Solver
 from .task import FeatureProblem, FeatureTask
 from .verdict import Farthest, Spread
 
@@ -61,12 +62,17 @@ class LowRank:
         entries.features(fmap)
         store = task.options.store_for(task.problem.n, fmap.n_components, task.budget)
         runner = runner_of(task, fmap, workers, store)
+        # On a cluster the workers make features in the meantime.
+        mass, largest_knot = _sides(task.problem)
+        guesses = Guesses(sample, mass, task.problem.fit_intercept, workers)
+        first = guesses.first(np.sort(task.grid.Cs))
         spread = _spread(runner, sample, task.problem.fit_intercept)
         timings = {"kernel": perf_counter() - start}
-        solver = _solver(task, runner, sample, spread, workers)
+        extent = Extent(spread.largest, largest_knot)
+        solver = _solver(task, runner, guesses, extent, workers)
         workers.watch.say(f"path, {len(task.grid)} grid points")
         before = perf_counter()
-        solved = _path(solver, task.grid)
+        solved = _path(solver, task.grid, first)
         entries.full(solved)
         timings["path"] = perf_counter() - before
         workers.watch.say("folds")
@@ -213,32 +219,29 @@ def _spread(runner: Runner, sample: Sample, fit_intercept: bool) -> Spread:
 # --- the path -----------------------------------------------------------------------------------
 
 
-def _path(solver: Solver, grid: Grid) -> list[Solved]:
+def _path(solver: Solver, grid: Grid, first: dict[int, Column]) -> list[Solved]:
     """Full-data solutions in grid order."""
     order = np.argsort(grid.Cs, kind="stable")
-    found = solver.path(grid.Cs[order])
+    found = solver.path(grid.Cs[order], first)
     return [found[rank] for rank in np.argsort(order)]
 
 
 def _solver(
-    task: FeatureTask, runner: Runner, sample: Sample, spread: Spread, workers: Workers
+    task: FeatureTask, runner: Runner, guesses: Guesses, extent: Extent, workers: Workers
 ) -> Solver:
-    m = sample.Z.shape[1]
-    mass, largest_knot = _sides(task.problem)
     left_out = task.folds.left_out
     if not task.folds.leave_one_out:
         left_out = [rows if rises(rows) else np.sort(rows) for rows in left_out]
     return Solver(
         runner,
-        sample,
+        guesses,
         left_out,
         task.problem.fit_intercept,
         task.tol,
         workers,
-        mass,
         task.problem.loss,
-        Extent(spread.largest, largest_knot),
-        _room(task, m),
+        extent,
+        _room(task, guesses.sample.Z.shape[1]),
         task.problem.seed,
     )
 

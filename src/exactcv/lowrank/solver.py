@@ -38,7 +38,7 @@ from ..problem.losses import PiecewiseLinear
 from ..runtime.threads import Workers
 from ..types import BoolArray, FloatArray, IntArray
 from .passes.sweep import Chunk, Columns, LeftOut, Sums, Work, merge, sweep
-from .small.guesses import WIDTH, Column, Guesses, Sample, like
+from .small.guesses import STRIDES, WIDTH, Column, Guesses, Sample, like, widest_stride
 from .small.reduced import Reduced, Reply, StateArray, at_bound, at_knot, strictly_inside
 from .small.solve import solve
 
@@ -54,8 +54,6 @@ ROUNDS_OF_ALL = 3
 EXCUSED = 1e-4
 # The next guess is expected to be this much nearer than the last step was long.
 CONTRACTION = 0.5
-# The grid is solved in waves: every eighth point, then every fourth, and so on.
-STRIDES = (8, 4, 2, 1)
 # Of the difference between two neighbours, how far a guess in between may be off.
 BETWEEN = 0.1
 # Rows that near to the margin are on it.
@@ -100,10 +98,12 @@ class Runner(Protocol):
         work: Callable[..., Result],
         shared: Sequence[Any],
         items: Sequence[tuple[Any, ...]],
+        seen: Callable[[Result], Result] | None = None,
     ) -> list[tuple[Result, Any]]:
         """``work(*shared, *item)`` of each item, side by side, and where the result is kept.
 
         What is kept somewhere (this, or what `joined` returns) may be shared, or part of an item.
+        ``seen`` is what need come of a result that is kept elsewhere.
         """
         ...
 
@@ -212,15 +212,13 @@ class Solver:
     Parameters
     ----------
     runner : Runner
-    sample : Sample
+    guesses : Guesses
     left_out : sequence
         For each fold its row numbers, sorted.
     fit_intercept : bool
     tol : float
     workers : Workers
         Threads for the small problems.
-    mass : (2,)
-        Sum of the weights of each side (`Columns`).
     loss : LossRule
     extent : Extent
     room : Room
@@ -231,46 +229,37 @@ class Solver:
     def __init__(
         self,
         runner: Runner,
-        sample: Sample,
+        guesses: Guesses,
         left_out: Sequence[IntArray],
         fit_intercept: bool,
         tol: float,
         workers: Workers,
-        mass: FloatArray,
         loss: LossRule,
         extent: Extent,
         room: Room,
         seed: int,
     ):
-        self.runner, self.sample, self.left_out = runner, sample, left_out
-        self.counted = sample.counted()
+        self.runner, self.guesses, self.left_out = runner, guesses, left_out
+        self.sample, self.counted = guesses.sample, guesses.sample.counted()
         self.fit_intercept, self.tol = fit_intercept, tol
         self.workers, self.loss, self.extent = workers, loss, extent
         self.room, self.seed = room, seed
-        self.guesses = Guesses(sample, mass, fit_intercept, workers)
         self.rounds = Rounds(fit_intercept, tol, loss, extent, workers.cancel)
         self.passes = self.steps = 0
 
     # ---- the path -------------------------------------------------------------------------------
 
-    def path(self, Cs: FloatArray) -> list[Solved]:
-        """Full-data solutions along rising Cs: a few of them first, then those in between.
+    def path(self, Cs: FloatArray, first: dict[int, Column]) -> list[Solved]:
+        """Full-data solutions along rising Cs: first those with a guess, then those in between.
 
         Between two values of C the solution is nearly linear in C (without rows on the margin it is
         exactly so): far better guesses than a sample of the rows gives.
         """
-        if self.sample.whole:
-            return list(self.solve(self.guesses.columns(Cs)))
-        found: dict[int, Solved] = {}
-        stride = max(k for k in STRIDES if k < max(len(Cs), 2))
-        first = sorted({*range(0, len(Cs), stride), len(Cs) - 1})
-        columns = dict(zip(first, self.guesses.columns(Cs[first]), strict=True))
-        for stride in (k for k in STRIDES if k <= stride):
-            if not columns:
-                some = [k for k in range(0, len(Cs), stride) if k not in found]
-                columns = {k: self._between(Cs, found, k) for k in some}
+        found = dict(zip(first, self.solve(first.values()), strict=True))
+        for stride in (k for k in STRIDES if k < widest_stride(len(Cs))):
+            some = [k for k in range(0, len(Cs), stride) if k not in found]
+            columns = {k: self._between(Cs, found, k) for k in some}
             found |= dict(zip(columns, self.solve(columns.values()), strict=True))
-            columns = {}
         return [found[k] for k in range(len(Cs))]
 
     def _between(self, Cs: FloatArray, found: dict[int, Solved], k: int) -> Column:
@@ -332,7 +321,7 @@ class Solver:
             # The longest first, so that no thread is left with one when the others are done.
             order = np.argsort([-state.target for state in mine], kind="stable")
             items = [(mine[p], int(p)) for p in order]
-            found = self.runner.small(self.rounds, (plan, sums), items)
+            found = self.runner.small(self.rounds, (plan, sums), items, _without_rows)
             for p, (one, home) in zip(order, found, strict=True):
                 self.steps += one.reply.steps
                 if one.solved is not None:
@@ -393,6 +382,15 @@ class Solver:
         moved = self.counted.apart(reply.theta, theta)
         beyond = plan.rate[p] < 1.0 or WIDTH * moved > width.min()
         state.theta, state.error = reply.theta, CONTRACTION * moved if beyond else 0.0
+
+
+def _without_rows(found: Round) -> Round:
+    """The same without features, which the work that needs them finds where it is kept."""
+    if found.solved is None:
+        return found
+    problem = found.solved.problem
+    short = replace(problem, Z=np.zeros((problem.n, 0)))
+    return found._replace(solved=replace(found.solved, problem=short))
 
 
 @dataclass(frozen=True)

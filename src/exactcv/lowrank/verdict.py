@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from .. import tolerances
 from .._core._bounds import walk
+from .._core._chunks import settled
 from ..judge.certificate import implied_accuracy
 from ..problem.loss_rules import LossRule
 from ..types import FloatArray, IntArray
@@ -193,20 +194,16 @@ def settled_near(
 
 def verdict(chunk: Chunk, limits: Limits, want_decision: bool) -> Verdict:
     """See the top of this file."""
-    u = limits.columns.values(chunk)
-    kept = (limits.columns.loss(chunk.y).slope(u) == 0.0) | (chunk.weight <= 0)[:, None]
+    u, loss = limits.columns.values(chunk), limits.columns.loss(chunk.y)
+    wrong, open_, kept = (np.zeros(u.shape, dtype=bool) for _ in range(3))
     if want_decision:
-        wrong, open_ = np.zeros(u.shape, dtype=bool), ~kept
+        kept = (loss.slope(u) == 0.0) | (chunk.weight <= 0)[:, None]
+        open_ = ~kept
     else:
-        value = u * chunk.y[:, None]
-        settled_wrong = value <= tolerances.TIE - limits.slack
-        side = (chunk.y > 0).astype(np.intp)
-        own = (chunk.weight * limits.spread.own(chunk.Z))[:, None] * limits.C
-        low = tolerances.TIE - limits.slack - own
-        settled_wrong |= value - limits.least.T[side] <= low
-        right = value - limits.most.T[side] > tolerances.TIE + limits.slack + own
-        wrong = np.where(kept, ~(value > tolerances.TIE), settled_wrong)
-        open_ = ~(kept | settled_wrong | right)
+        own = chunk.weight * limits.spread.own(chunk.Z)
+        bounds = own, limits.C, limits.least, limits.most, limits.slack, tolerances.TIE
+        flags = (part.view(np.uint8) for part in (wrong, open_, kept))
+        settled(u, chunk.y, loss.knots, loss.slopes, chunk.weight, *bounds, *flags)
     for p, rows in enumerate(limits.rows):
         stop = chunk.start + len(chunk.y)
         mine = rows[np.searchsorted(rows, chunk.start) : np.searchsorted(rows, stop)] - chunk.start

@@ -279,6 +279,12 @@ def check_approx(approx: Any, n_components: Any, method: str, loss: str) -> int:
     """``n_components`` as a number; what ``approx`` cannot do is refused."""
     check_choice("approx", approx, ("rff", "nystroem"), "or None")
     count = check_components(n_components)
+    if loss in ("squared", "least_squares"):
+        raise UnsupportedError(
+            f"approx={approx!r} does not go with loss={loss!r}; use approx=None, or scikit-learn's "
+            "RidgeCV on features of the kernel (sklearn.kernel_approximation.Nystroem), whose "
+            "leave-one-out is exact too: alpha = 1 / C"
+        )
     if method != "exact" or loss not in APPROX_LOSSES:
         raise UnsupportedError(
             f"approx={approx!r} goes with method='exact' and loss='hinge', 'epsilon_insensitive' "

@@ -18,11 +18,13 @@ The same tree gives the same bytes.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +39,7 @@ DIGEST = 32
 MOST_HEADER = 64 * 2**20
 MOST_FILE = 64 * 2**30
 MOST_DEPTH = 32
+BLOCK = 1 << 20  # bytes that are in memory at a time, arrays excepted
 DTYPES = ("|b1", "|u1", "|i1", "<i2", "<i4", "<i8", "<f8")
 _KIND = "kind"  # what the tree is, for people and for readers
 
@@ -46,16 +49,19 @@ def write(path: Path, kind: str, tree: Any) -> None:
     write_parts(path, _parts(kind, tree))
 
 
-def read(path: Path, kind: str) -> Any:
-    """The tree of a file of this kind; ``FileError`` for anything else."""
-    with translated("read", path):
-        if path.stat().st_size > MOST_FILE:
+def read(path: Path, kind: str, without: Collection[str] = ()) -> Any:
+    """The tree of a file of this kind; ``FileError`` for anything else.
+
+    ``without`` names items of the tree, a dict, whose arrays are not read: None takes their place.
+    """
+    with translated("read", path), open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > MOST_FILE:
             raise FileError(f"{str(path)!r} is too large to be an exactcv file")
-        data = path.read_bytes()
-    try:
-        return loads(kind, data)
-    except FileError as error:
-        raise FileError(f"{str(path)!r}: {error}") from error
+        try:
+            return _load(kind, file, size, without)
+        except FileError as error:
+            raise FileError(f"{str(path)!r}: {error}") from error
 
 
 def dumps(kind: str, tree: Any) -> bytes:
@@ -112,52 +118,93 @@ def _plain(value: Any, arrays: list[NDArray[Any]]) -> Any:
 
 def loads(kind: str, data: bytes) -> Any:
     """The tree again; ``FileError`` if the bytes are not as ``dumps`` makes them."""
-    if len(data) < len(MAGIC) + 8 + DIGEST or not data.startswith(MAGIC):
-        raise FileError(f"this is not an exactcv {kind} file, or only the beginning of one")
-    view = memoryview(data)  # its parts are no copies
-    if hashlib.sha256(view[:-DIGEST]).digest() != data[-DIGEST:]:
-        raise FileError("the file is damaged or incomplete: its checksum does not match")
+    return _load(kind, io.BytesIO(data), len(data), ())
+
+
+def _load(kind: str, file: BinaryIO, size: int, without: Collection[str]) -> Any:
     start = len(MAGIC) + 8
-    size = int.from_bytes(data[len(MAGIC) : start], "little")
-    if size > min(MOST_HEADER, len(data) - start - DIGEST):
+    if size < start + DIGEST or file.read(len(MAGIC)) != MAGIC:
+        raise FileError(f"this is not an exactcv {kind} file, or only the beginning of one")
+    length = int.from_bytes(file.read(8), "little")
+    if _checksum(file, size - DIGEST) != file.read(DIGEST):
+        raise FileError("the file is damaged or incomplete: its checksum does not match")
+    if length > min(MOST_HEADER, size - start - DIGEST):
         raise FileError("the header is longer than the file")
+    file.seek(start)
     try:
-        header = json.loads(data[start : start + size], parse_constant=_refuse)
+        header = json.loads(file.read(length), parse_constant=_refuse)
         if not isinstance(header, dict) or set(header) != {_KIND, "arrays", "tree"}:
             raise FileError("the header has the wrong parts")
         if header[_KIND] != kind:
             raise FileError(f"this is an exactcv {header[_KIND]!s} file, not a {kind} file")
-        arrays = _arrays(header["arrays"], view[start + size : -DIGEST])
-        return _tree(header["tree"], lambda k: arrays[k])
+        arrays = _Arrays(header["arrays"], file, start + length, size - DIGEST)
+        return _tree(_pruned(header["tree"], without), arrays.read)
     except FileError:
         raise
     except (ValueError, TypeError, KeyError, IndexError, RecursionError, OverflowError) as error:
         raise FileError(f"the header makes no sense: {type(error).__name__}") from error
 
 
+def _checksum(file: BinaryIO, size: int) -> bytes:
+    """Of the first so many bytes, of which few are in memory at a time."""
+    checksum, left = hashlib.sha256(), size
+    file.seek(0)
+    while left:
+        block = file.read(min(BLOCK, left))
+        if not block:
+            break  # cut short while it is read
+        checksum.update(block)
+        left -= len(block)
+    return checksum.digest()
+
+
 def _refuse(name: str) -> Any:
     raise FileError(f"the header holds {name}")
 
 
-def _arrays(places: Any, data: memoryview) -> list[NDArray[Any]]:
-    """The arrays, which must fill the space they have to the last byte."""
-    arrays, at = [], 0
-    for place in places:
-        dtype, shape = place["dtype"], place["shape"]
-        if dtype not in DTYPES:
-            raise FileError(f"arrays of type {dtype!r} are not read")
-        if not all(type(k) is int and 0 <= k <= len(data) for k in shape) or len(shape) > 4:
-            raise FileError(f"an array of shape {shape} does not fit into the file")
-        count = math.prod(shape)
-        nbytes = count * np.dtype(dtype).itemsize
-        if place["at"] != at or at + nbytes > len(data):
-            raise FileError("an array lies outside the file")
-        found = np.frombuffer(data, dtype, count, at).reshape(shape)
-        arrays.append(found.astype(found.dtype.newbyteorder("="), copy=True))
-        at += nbytes
-    if at != len(data):
-        raise FileError("the file is longer than its arrays")
-    return arrays
+def _pruned(tree: Any, without: Collection[str]) -> Any:
+    """The tree of a dict with None in the place of these items."""
+    if not without:
+        return tree
+    items = [[key, None if key in without else item] for key, item in tree["dict"]]
+    return {"dict": items}
+
+
+class _Arrays:
+    """The arrays, which must fill the space from ``start`` to ``stop`` to the last byte.
+
+    Only those that are asked for are read.
+    """
+
+    def __init__(self, places: Any, file: BinaryIO, start: int, stop: int):
+        self._file, self._start = file, start
+        self._places: list[tuple[str, list[int], int]] = []
+        self._known: dict[int, NDArray[Any]] = {}
+        size, at = stop - start, 0
+        for place in places:
+            dtype, shape = place["dtype"], place["shape"]
+            if dtype not in DTYPES:
+                raise FileError(f"arrays of type {dtype!r} are not read")
+            if not all(type(k) is int and 0 <= k <= size for k in shape) or len(shape) > 4:
+                raise FileError(f"an array of shape {shape} does not fit into the file")
+            nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+            if place["at"] != at or at + nbytes > size:
+                raise FileError("an array lies outside the file")
+            self._places.append((dtype, shape, at))
+            at += nbytes
+        if at != size:
+            raise FileError("the file is longer than its arrays")
+
+    def read(self, k: int) -> NDArray[Any]:
+        if k not in self._known:
+            dtype, shape, at = self._places[k]
+            found = np.empty(math.prod(shape), dtype)
+            self._file.seek(self._start + at)
+            if self._file.readinto(found.view(np.uint8).data) != found.nbytes:  # type: ignore[attr-defined]
+                raise FileError("the file was cut short while it was read")
+            native = found.dtype.newbyteorder("=")
+            self._known[k] = found.reshape(shape).astype(native, copy=False)
+        return self._known[k]
 
 
 def _tree(value: Any, array: Callable[[int], NDArray[Any]], depth: int = 0) -> Any:

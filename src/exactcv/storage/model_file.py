@@ -40,9 +40,11 @@ if TYPE_CHECKING:
     from ..estimators.svc_cv import SVCCV
     from ..estimators.svr_cv import SVRCV
 
-__all__ = ["load_model", "save_model"]
+__all__ = ["load_for_predictions", "load_model", "save_model"]
 
 KIND = "model"
+# What is told of the rows; it grows with them.
+TOLD = "overview"
 # Of the format: with support vectors, and with features that stand in for the kernel.
 SUPPORT_VECTORS, FEATURES = 1, 2
 VERSIONS = (SUPPORT_VECTORS, FEATURES, NUMBERS, QUANTILES)
@@ -118,15 +120,26 @@ def load_model(path: FilePath) -> SVCCV | SVRCV | QuantileSVRCV | TableModel:
     FileError
         If the file is damaged, incomplete, or no model file.  Nothing in a file is ever executed.
     """
+    return _loaded(path, ())
+
+
+def load_for_predictions(path: FilePath) -> SVCCV | SVRCV | QuantileSVRCV | TableModel:
+    """The same without what is only told of the rows that it was trained on."""
+    return _loaded(path, (TOLD,))
+
+
+def _loaded(path: FilePath, without: tuple[str, ...]) -> Any:
     source = Path(path)
     if source.is_dir():
         source = source / "model.exactcv"
-    tree = arrays.read(source, KIND)
+    tree = arrays.read(source, KIND, without)
     try:
         if tree["version"] not in VERSIONS:
             raise FileError(f"version {tree['version']!r} of the format is not known")
         readers: dict[int, Any] = {NUMBERS: regressor_in, QUANTILES: quantiles_in}
         model: Any = readers.get(tree["version"], _estimator)(tree)
+        if TOLD not in without:
+            model._shown = overview_in(tree[TOLD])
         found = tree["preparation"]
         if found is None:
             return model
@@ -194,7 +207,6 @@ def _estimator(tree: dict[str, Any]) -> SVCCV:
     (_read_features if tree["version"] == FEATURES else _read_support)(model, tree)
     model.certificate_ = certificate_in(tree["certificate"])
     model.cv_results_ = _cv_results(tree["cv_results"])
-    model._shown = overview_in(tree["overview"])
     return model
 
 

@@ -16,7 +16,6 @@ from .records import (
     need,
     need_numbers,
     need_rows,
-    overview_in,
     overview_tree,
     rows_in,
     rows_tree,
@@ -103,7 +102,6 @@ def regressor_in(tree: dict[str, Any]) -> SVRCV:
     points = zip(*(found[key].tolist() for key in columns.values()), strict=True)
     params = [dict(zip(columns, point, strict=True)) for point in points]
     model.cv_results_ = {"params": params} | found
-    model._shown = overview_in(tree["overview"])
     return model
 
 

@@ -16,7 +16,6 @@ from .records import (
     need,
     need_numbers,
     need_rows,
-    overview_in,
     overview_tree,
     rows_in,
     rows_tree,
@@ -106,7 +105,6 @@ def quantiles_in(tree: dict[str, Any]) -> QuantileSVRCV:
     model.certificate_ = certificate_in(tree["certificate"])
     model.cv_results_ = [_table(one) for one in tree["cv_results"]]
     need(len(model.cv_results_) == len(model.quantiles_), "there are more or fewer tables")
-    model._shown = overview_in(tree["overview"])
     return model
 
 

@@ -151,12 +151,6 @@ def _same(block: Any) -> Any:
 # --- passes --------------------------------------------------------------------------------------
 
 
-def _features(
-    block: Any, names: list[str] | None, start: int, fmap: FeatureMap, dtype: str
-) -> NDArray[np.floating]:
-    return features_of(fmap, _rows_of(block, names, start), dtype)
-
-
 def _apply(
     block: Any,
     start: int,
@@ -172,7 +166,7 @@ def _apply(
     with SingleThreadedBlas():
         for first in range(0, len(y), chunk_rows):
             part = slice(first, first + chunk_rows)
-            rows = block.iloc[part] if hasattr(block, "iloc") else block[part]
+            rows = _part_of(block, part)
             made = rows if make is None else make(rows, start + first)
             Z: FloatArray = np.asarray(made, dtype=np.float64)
             targets = y[part].astype(float)
@@ -189,11 +183,26 @@ def _join(work: Work, *results: Any) -> Any:
 class _Make:
     """Rows into features, as something that can be sent to a worker once."""
 
-    def __init__(self, names: list[str] | None, fmap: FeatureMap, dtype: str):
+    def __init__(self, names: list[str] | None, fmap: FeatureMap, dtype: str, chunk_rows: int):
         self.names, self.fmap, self.dtype = names, fmap, dtype
+        self.chunk_rows = chunk_rows
 
     def __call__(self, block: Any, start: int) -> NDArray[np.floating]:
-        return _features(block, self.names, start, self.fmap, self.dtype)
+        return features_of(self.fmap, _rows_of(block, self.names, start), self.dtype)
+
+    def in_chunks(self, block: Any, start: int) -> NDArray[np.floating]:
+        """The same, of a block whose kernel values would take much room at once."""
+        block = row_block(block)
+        n = block.shape[0]
+        made = np.empty((n, self.fmap.n_components), dtype=self.dtype)
+        for first in range(0, n, self.chunk_rows):
+            part = slice(first, first + self.chunk_rows)
+            made[part] = self(_part_of(block, part), start + first)
+        return made
+
+
+def _part_of(block: Any, part: slice) -> Any:
+    return block.iloc[part] if hasattr(block, "iloc") else block[part]
 
 
 class DaskRunner:
@@ -221,7 +230,8 @@ class DaskRunner:
         self.n = int(np.count_nonzero(weight > 0))
         self.chunk_rows, self.bytes_sent, self.bytes_received = chunk_rows, 0, 0
         names = getattr(source, "names", None)
-        make = self._dask.delayed(_Make(names, feature_map, dtype), traverse=False)
+        made = _Make(names, feature_map, dtype, chunk_rows)
+        make = self._dask.delayed(made, traverse=False)
         blocks, bounds = self._blocks(source)
         if store == "memory":
             blocks = [
@@ -289,7 +299,11 @@ class DaskRunner:
         return self._compute([task])[0]
 
     def small(
-        self, work: Callable[..., Result], shared: Sequence[Any], items: Sequence[tuple[Any, ...]]
+        self,
+        work: Callable[..., Result],
+        shared: Sequence[Any],
+        items: Sequence[tuple[Any, ...]],
+        seen: Callable[[Result], Result] | None = None,
     ) -> list[tuple[Result, Any]]:
         """``work(*shared, *item)`` of each item, a task each; the result stays there as well.
 
@@ -317,7 +331,10 @@ class DaskRunner:
                     priority=1,
                 )
             )
-        return list(zip(self._awaited(list(futures)), futures, strict=True))
+        shown = list(futures)
+        if seen is not None:
+            shown = [submitted(self.client, seen, one, pure=False, priority=2) for one in futures]
+        return list(zip(self._awaited(shown), futures, strict=True))
 
     def _held(self, value: Any) -> Any:
         """A value as one task, which any worker can have from the scheduler or from another."""
@@ -358,8 +375,9 @@ class DaskRunner:
             yield result
 
 
-def _call(make: Callable[[Any, int], Any], block: Any, start: int) -> Any:
-    return make(block, start)
+def _call(make: _Make, block: Any, start: int) -> Any:
+    with SingleThreadedBlas():
+        return make.in_chunks(block, start)
 
 
 def _alone(work: Callable[..., Any], *arguments: Any) -> Any:

@@ -120,7 +120,11 @@ class LocalRunner:
         return results[0] if len(results) == 1 else work.join(results)
 
     def small(
-        self, work: Callable[..., Result], shared: Sequence[Any], items: Sequence[tuple[Any, ...]]
+        self,
+        work: Callable[..., Result],
+        shared: Sequence[Any],
+        items: Sequence[tuple[Any, ...]],
+        seen: Callable[[Result], Result] | None = None,
     ) -> list[tuple[Result, Any]]:
         """``work(*shared, *item)`` of each item, on the threads."""
         results = self.workers.map(lambda item: work(*shared, *item), items)

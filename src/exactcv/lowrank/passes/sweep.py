@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._core._chunks import near_rows
 from ...judge.features import SideSums, side_sums
 from ...problem.loss_rules import LossRule
 from ...types import FloatArray, IntArray
@@ -125,16 +126,14 @@ def sweep(chunk: Chunk, columns: Columns, left_out: LeftOut) -> Sums:
     """The chunk's share of the sums, and its rows near the margin."""
     u, loss = columns.values(chunk), columns.loss(chunk.y)
     weights = training_weights(chunk, columns, left_out)
-    up = loss.upward
-    near = loss.distance(u) <= np.where(up[:, None], columns.width[:, 1], columns.width[:, 0])
-    near &= weights > 0
-    masses = np.where(near, weights, 0.0)
-    near_mass = np.column_stack([masses[~up].sum(axis=0), masses[up].sum(axis=0)])
-    if (columns.rate < 1).any():
-        near &= row_keys(chunk.rows, columns.seed)[:, None] < columns.rate
-    away = (weights > 0) & ~near
-    rest = side_sums(chunk.Z, loss, u, weights, away)
-    return Sums(rest, near_mass, [_gather(chunk, u, near)])
+    near, mass = np.empty(u.shape, dtype=bool), np.zeros((len(columns.fold), 2))
+    few = bool((columns.rate < 1).any())
+    keys = row_keys(chunk.rows, columns.seed) if few else np.zeros(len(u))
+    up = loss.upward.view(np.uint8)
+    near_rows(
+        u, loss.knots, up, weights, columns.width, keys, columns.rate, near.view(np.uint8), mass
+    )
+    return Sums(side_sums(chunk.Z, loss, u, weights, ~near), mass, [_gather(chunk, u, near)])
 
 
 def _gather(chunk: Chunk, u: FloatArray, near: NDArray[np.bool_]) -> Gathered:

@@ -106,8 +106,10 @@ class SpilledRows:
 
 def no_room(error: OSError, what: str, folder: FolderPath | None) -> FileError:
     """What to raise when a temporary file cannot be written."""
-    where = os.fspath(folder) if folder is not None else tempfile.gettempdir()
+    where, named = tempfile.gettempdir(), "the environment variable TMPDIR"
+    if folder is not None:
+        where, named = os.fspath(folder), "method_options['folder']"
     return FileError(
         f"cannot write {what} to a temporary file in {where!r}: {error.strerror or error}; free "
-        "some space there, or name a folder with more of it in the environment variable TMPDIR"
+        f"some space there, or name a folder with more of it in {named}"
     )

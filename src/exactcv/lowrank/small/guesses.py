@@ -18,8 +18,10 @@ from .reduced import Reduced, Reply, at_knot
 from .sites import Sites, sites_of
 from .solve import solve
 
-__all__ = ["WIDTH", "Column", "Guesses", "Sample", "like"]
+__all__ = ["STRIDES", "WIDTH", "Column", "Guesses", "Sample", "like", "widest_stride"]
 
+# The grid is solved in waves: every eighth point, then every fourth, and so on.
+STRIDES = (8, 4, 2, 1)
 # Rows are collected this many root mean square errors around the margin.
 WIDTH = 3.0
 # Rows by which those near margins are counted where all are in memory.
@@ -108,6 +110,16 @@ class Guesses:
             return sample.Z, sample.loss
         return sample.Z[first], sample.loss.at(first)
 
+    def first(self, Cs: FloatArray) -> dict[int, Column]:
+        """The columns of a path that need a guess from the sample, by their place in rising Cs.
+
+        If the sample has all rows these are all; else some, and those in between are guessed from
+        their solutions.
+        """
+        stride = 1 if self.sample.whole else widest_stride(len(Cs))
+        places = sorted({*range(0, len(Cs), stride), len(Cs) - 1})
+        return dict(zip(places, self.columns(Cs[places]), strict=True))
+
     def columns(self, Cs: FloatArray) -> list[Column]:
         """Columns of the full data along rising Cs."""
         if self.sample.whole:
@@ -160,6 +172,17 @@ class Guesses:
         Where regularisation is strong nothing matters but which of them weighs more.
         """
         return like(weight, self.sample.loss.upward, self.mass)
+
+
+def widest_stride(n_points: int) -> int:
+    """How far the first wave's points of the grid are apart.
+
+    Examples
+    --------
+    >>> [widest_stride(n) for n in (1, 2, 3, 8, 9)]
+    [1, 1, 2, 4, 8]
+    """
+    return max(k for k in STRIDES if k < max(n_points, 2))
 
 
 def like(weight: FloatArray, upward: BoolArray, mass: FloatArray) -> FloatArray:
