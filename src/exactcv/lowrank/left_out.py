@@ -31,7 +31,7 @@ TOGETHER = 1000
 # The same of single rows, whose small problems are all there at once.
 TOGETHER_ALONE = 64
 # Rows beyond the small problem of a grid point that are left out in one piece of work.
-MOST_AT_ONCE = 4096
+MOST_AT_ONCE = 16384
 # Rows around the margin for each dimension, and at least, when rows are left out that move far; and
 # in all, of all grid points that are looked at together.
 AROUND, LEAST_AROUND, MOST_AROUND = 8, 2000, 60_000

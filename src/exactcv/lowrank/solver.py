@@ -40,7 +40,7 @@ from ..types import BoolArray, FloatArray, IntArray
 from .passes.sweep import Chunk, Columns, LeftOut, Sums, Work, merge, sweep
 from .small.guesses import WIDTH, Column, Guesses, Sample, like
 from .small.reduced import Reduced, Reply, StateArray, at_bound, at_knot, strictly_inside
-from .small.solve import solve
+from .small.solve import approach, solve
 
 __all__ = ["EXCUSED", "LARGEST", "Around", "Column", "Room", "Runner", "Sample", "Solved", "Solver"]
 
@@ -263,7 +263,8 @@ class Solver:
             return list(self.solve(self.guesses.columns(Cs)))
         found: dict[int, Solved] = {}
         stride = max(k for k in STRIDES if k < max(len(Cs), 2))
-        first = sorted({*range(0, len(Cs), stride), len(Cs) - 1})
+        # None shortly before the last: between others it costs a fraction.
+        first = [*range(0, len(Cs) - 1 - stride // 2, stride), len(Cs) - 1]
         columns = dict(zip(first, self.guesses.columns(Cs[first]), strict=True))
         for stride in (k for k in STRIDES if k <= stride):
             if not columns:
@@ -443,7 +444,10 @@ class Rounds:
             # Without a coefficient inside its box b has an interval, whose ends may be new here.
             if reply is not None and strictly_inside(problem, reply.coef).any():
                 yield reply
-        yield solve(problem, state.theta, self.cancel, state.error)
+        if rate < 1.0 and state.error:
+            yield approach(problem, state.theta, state.error)
+        else:
+            yield solve(problem, state.theta, self.cancel, state.error)
 
     def around(self, sums: Sums, one: Solved, p: int) -> Around:
         """The rows of a pass around the margin of the p-th solution (`Solver.around`)."""

@@ -45,10 +45,7 @@ __all__ = ["MOST", "LeaveOut", "Outcome"]
 BLOCK = 256
 # Rows in play at first, besides the free ones (or as many as these), how many times more at each
 # further attempt, and at most: their kernel matrix takes 290 MB then.
-FIRST, MORE, MOST = 400, 4, 6000
-# Where rows may move by more than so many times what the small problem reaches, it is left alone:
-# its matrices would be large, and most solutions found there would have to be thrown away.
-FAR = 8.0
+FIRST, MORE, MOST = 400, 2, 6000
 # So many rows nearest to the margin stay in play in any case.
 FEWEST = 64
 
@@ -171,23 +168,10 @@ class LeaveOut:
             return [*tiers, np.inf]
         return [*tiers, drift] if within <= MOST else [*tiers, float(distance[MOST])]
 
-    def _far(self, box: FloatArray) -> NDArray[np.bool_]:
-        """Rows with these boxes that may move others further than the small problem reaches."""
-        if self._all_here:
-            return np.zeros(len(box), dtype=bool)
-        distance = np.sort(self.solved.distance)
-        free = int(np.count_nonzero(self.solved.free))
-        k = MORE * (free + max(FIRST, free))
-        if k >= len(distance) and np.isinf(self.solved.width).all():
-            return np.zeros(len(box), dtype=bool)  # all rows there are, and not many
-        reached = float(distance[min(k, len(distance) - 1)])
-        return box * self.spread.most > FAR * min(reached, float(self.solved.width.min()))
-
     def _in_tiers(
         self,
         out: Outcome,
         todo: IntArray,
-        box: FloatArray,
         drift: float,
         solve: Callable[[IntArray], Outcome],
     ) -> Outcome:
@@ -234,8 +218,7 @@ class LeaveOut:
             whole, coef = self.solved.problem, self.solved.coef[which]
             value = whole.y[which] * self.solved.u[which]
             left = self._unproved(out, whole.Z[which], coef, value, self.shares.place[which])
-        box = self.solved.problem.box[which]
-        return self._in_tiers(out, left, box, self._drift, partial(self._leave_out_near, which))
+        return self._in_tiers(out, left, self._drift, partial(self._leave_out_near, which))
 
     def _unproved(
         self, out: Outcome, Z: FloatArray, coef: FloatArray, value: FloatArray, place: IntArray
@@ -270,7 +253,7 @@ class LeaveOut:
         drift = min(self._drift, 1.01 * reach + 1e-6)
         state = (2 * loss.passed(u)).astype(np.int8)
         solve = partial(self._leave_out_far, Z, loss, box, coef, state)
-        return self._in_tiers(out, left, box, drift, solve)
+        return self._in_tiers(out, left, drift, solve)
 
     def _leave_out_far(
         self,
