@@ -175,7 +175,7 @@ class LeaveOut:
         drift: float,
         solve: Callable[[IntArray], Outcome],
     ) -> Outcome:
-        beyond = [out.beyond]
+        beyond, out.escaped[todo] = [out.beyond], True
         for tier in self._tiers(drift):
             if not len(todo):
                 break
