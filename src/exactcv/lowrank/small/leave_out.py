@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,9 @@ BLOCK = 256
 # Rows in play at first, besides the free ones (or as many as these), how many times more at each
 # further attempt, and at most: their kernel matrix takes 290 MB then.
 FIRST, MORE, MOST = 400, 2, 6000
+# Where rows beyond the small problem may have to be asked, and not all rows that matter be at hand,
+# the kernel matrix takes no more than so many times the room of the small problem.
+SHARE = 4
 # So many rows nearest to the margin stay in play in any case.
 FEWEST = 64
 
@@ -54,8 +58,8 @@ FEWEST = 64
 class Outcome:
     """One entry for each row that was left out.
 
-    how : index into ``ledger.HOW``.  escaped : not settled here.  beyond : those of the others whose
-    solutions hold if no row beyond the small problem changes sides.
+    how : index into ``ledger.HOW``.  escaped : not settled here.
+    beyond : those of the others whose solutions hold if no row beyond the small problem crosses.
     """
 
     value: FloatArray
@@ -68,8 +72,8 @@ class Outcome:
 
     def some(self, which: NDArray[Any]) -> Outcome:
         """Those of some rows, with nothing beyond."""
-        parts = (getattr(self, name)[which] for name in EACH)
-        return Outcome(*parts, Beyond.none(self.beyond.theta.shape[1] - 1))
+        parts = {name: getattr(self, name)[which] for name in EACH}
+        return replace(self, **parts, beyond=Beyond.none(self.beyond.theta.shape[1] - 1))
 
 
 # What an `Outcome` has of each row.
@@ -161,12 +165,15 @@ class LeaveOut:
         within = int(np.searchsorted(distance, drift))
         free = int(np.count_nonzero(self.solved.free))
         k, tiers = free + max(FIRST, free), []
-        while k < min(within, MOST):
+        most = MOST
+        if drift > self.solved.width.min():
+            most = min(MOST, max(k, isqrt(SHARE * self.solved.problem.Z.size)))
+        while k < min(within, most):
             tiers.append(float(distance[k]))
             k *= MORE
         if self._all_here:
             return [*tiers, np.inf]
-        return [*tiers, drift] if within <= MOST else [*tiers, float(distance[MOST])]
+        return [*tiers, drift] if within <= most else [*tiers, float(distance[most])]
 
     def _in_tiers(
         self,
@@ -332,9 +339,7 @@ class LeaveOut:
         engine.at(np.zeros(1, dtype=np.intp), [point])
         return ledger, moves
 
-    def _outcome(
-        self, ledger: Ledger, moves: _Moves, where: IntArray, problem: Reduced
-    ) -> Outcome:
+    def _outcome(self, ledger: Ledger, moves: _Moves, where: IntArray, problem: Reduced) -> Outcome:
         value, how = ledger.decision[0], ledger.how[0]
         lost = problem.loss.at(where).value(value) * problem.box[where]
         primal = np.maximum(self.solved.primal - np.nan_to_num(lost), np.finfo(float).tiny)
@@ -348,12 +353,10 @@ class LeaveOut:
         return Outcome(value, ledger.wrong[0], how, kkt, gap, ~good, beyond)
 
     def _empty(self, count: int) -> Outcome:
-        numbers = [np.zeros(count) for _ in range(3)]
-        flags = [np.zeros(count, dtype=bool) for _ in range(2)]
-        how = np.zeros(count, dtype=np.uint8)
-        return Outcome(
-            numbers[0], flags[0], how, *numbers[1:], flags[1], Beyond.none(self.spread.centre.size)
-        )
+        value, kkt, gap = (np.zeros(count) for _ in range(3))
+        wrong, escaped = (np.zeros(count, dtype=bool) for _ in range(2))
+        how, m = np.zeros(count, dtype=np.uint8), self.spread.centre.size
+        return Outcome(value, wrong, how, kkt, gap, escaped, Beyond.none(m))
 
 
 def _put(out: Outcome, where: IntArray, part: Outcome) -> None:
