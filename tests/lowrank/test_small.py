@@ -16,7 +16,7 @@ from exactcv.lowrank.small.ordinary import expanded
 from exactcv.lowrank.small.reduced import Reduced, best_intercept
 from exactcv.lowrank.small.sites import sites_of
 from exactcv.lowrank.small.smoothing import smoothed
-from exactcv.lowrank.small.solve import solve
+from exactcv.lowrank.small.solve import approach, solve
 from exactcv.problem.losses import hinge
 
 CANCEL = np.zeros(1, dtype=np.int32)
@@ -134,6 +134,26 @@ def test_a_guess_that_is_the_solution_is_seen_at_once() -> None:
     problem = random_problem(3, 400, 5, 0.1, True, False)
     found = solve(problem, np.zeros(6), CANCEL)
     assert solve(problem, found.theta, CANCEL, 0.0).steps <= 2
+
+
+def test_a_guess_that_is_said_to_be_good_and_is_not() -> None:
+    """It costs the steps that see it, and no more than another guess then."""
+    problem = random_problem(1, 2000, 30, 0.1, intercept=True, ties=False)
+    cold = solve(problem, np.zeros(31), CANCEL)
+    guess = cold.theta + 0.05 * np.random.default_rng(0).normal(size=31)
+    reply = solve(problem, guess, CANCEL, tau=0.0)
+    assert reply.solved and reply.steps < 2 * cold.steps + small.AT_ONCE
+    np.testing.assert_allclose(reply.theta, cold.theta, atol=1e-8)
+
+
+def test_an_approach_halves_the_error_at_least() -> None:
+    problem = random_problem(2, 2000, 30, 0.1, intercept=True, ties=False)
+    best = solve(problem, np.zeros(31), CANCEL)
+    guess = best.theta + 0.1 * np.random.default_rng(0).normal(size=31)
+    before = np.sqrt(np.mean((problem.values(guess) - problem.values(best.theta)) ** 2))
+    reply = approach(problem, guess, float(before))
+    after = np.sqrt(np.mean((problem.values(reply.theta) - problem.values(best.theta)) ** 2))
+    assert after < 0.5 * before and reply.steps < best.steps
 
 
 def test_smoothing_narrows_to_the_margin() -> None:

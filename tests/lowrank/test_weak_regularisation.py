@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,14 @@ import pytest
 
 import exactcv
 from exactcv.lowrank import left_out, solver
+from exactcv.lowrank.passes.sweep import Chunk
 from exactcv.lowrank.small import leave_out
+from exactcv.lowrank.small.beyond import Crossings, Standing
 from exactcv.lowrank.small.nearby import Nearby
 from exactcv.lowrank.small.press import Leaving, Press
 from exactcv.lowrank.small.reduced import Reduced
 from exactcv.lowrank.small.solve import solve
+from exactcv.problem.loss_rules import LossRule
 from exactcv.problem.losses import hinge
 
 CANCEL = np.zeros(1, dtype=np.int32)
@@ -78,6 +82,55 @@ def test_what_is_solved_is_proved_as_it_is(monkeypatch: pytest.MonkeyPatch, spoi
     assert (len(calls) >= found.stats["fallback"]) == spoilt
     np.testing.assert_array_equal(found.wrong, expected.wrong)
     assert found.certificate.exact
+
+
+@pytest.mark.parametrize("approx", ["rff", "nystroem"])
+@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
+def test_rows_beyond_the_small_problem_are_asked(
+    approx: str, loss: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Solutions that move rows further than the small problem reaches hold if no row crosses."""
+    asked: list[np.ndarray] = []
+    join = Crossings.join
+    monkeypatch.setattr(Crossings, "join", lambda *given: asked.append(join(*given)) or asked[-1])
+    monkeypatch.setattr(solver, "PER_FREE_ROW", 2)
+    X, y = exactcv.datasets.make_mixture(400, 4, random_state=5)
+    if loss != "hinge":
+        y = y + 0.3 * X[:, 0] ** 2
+    weights = None, np.random.default_rng(1).choice([0.0, 0.5, 2.0], len(y))
+    for weight, (m, target) in product(weights, ((6, 20), (10, 20), (16, 30))):
+        common: dict[str, Any] = {"Cs": [0.1, 1.0, 10.0], "sample_weight": weight, "loss": loss}
+        common["output"] = "decision"
+        found = exactcv.cross_validate(
+            X, y, approx=approx, n_components=m, random_state=0,
+            method_options={"target_rows": target, "chunk_rows": 50}, **common,
+        )  # fmt: skip
+        Z = found.feature_map.transform(X)
+        exact = exactcv.cross_validate(Z @ Z.T, y, kernel="precomputed", **common)
+        assert found.certificate.exact and exact.certificate.exact
+        scale = np.maximum(1.0, np.abs(exact.decision))
+        np.testing.assert_allclose(found.decision / scale, exact.decision / scale, atol=1e-6)
+    crossed = np.concatenate(asked)
+    assert crossed.any() and np.count_nonzero(~crossed) > 100
+
+
+def test_which_solutions_rows_cross_in() -> None:
+    """All but the known rows, the one that is left out, and those without weight."""
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(60, 3)), rng.choice([-1.0, 1.0], 60)
+    weight = np.where(np.arange(60) == 20, 0.0, 1.0)
+    theta = rng.normal(size=4)
+    without = theta + 0.3 * rng.normal(size=(400, 4)) * rng.uniform(size=(400, 1)) ** 3
+    known, rows = np.array([3, 17, 44]), rng.integers(0, 60, 400)
+    u, moved = (Z @ one[..., :-1].T + one[..., -1] for one in (theta, without))
+    passed = (moved > y[:, None]) != (u > y)[:, None]
+    passed[[*known, 20]] = passed[rows, np.arange(400)] = False
+    far = np.abs(moved - u[:, None]).max(axis=0)
+    work = Crossings([Standing(theta, known, rows, without, far)], LossRule())
+    parts = [slice(0, 25), slice(25, 60)]
+    found = work.join([work(Chunk(part.start, Z[part], y[part], weight[part])) for part in parts])
+    np.testing.assert_array_equal(found, passed.any(axis=0))
+    assert 0 < np.count_nonzero(found) < 400
 
 
 def solved_problem(seed: int, C: float, intercept: bool) -> tuple[Reduced, Any]:

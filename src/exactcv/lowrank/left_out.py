@@ -16,6 +16,7 @@ from ..problem.losses import PiecewiseLinear
 from ..types import BoolArray, FloatArray, IntArray
 from .entries import Entries
 from .passes.sweep import Chunk, Sums
+from .small.beyond import Crossings, Standing
 from .small.leave_out import LeaveOut, Outcome
 from .small.nearby import Nearby
 from .small.press import Leaving, Press
@@ -30,7 +31,7 @@ TOGETHER = 1000
 # The same of single rows, whose small problems are all there at once.
 TOGETHER_ALONE = 64
 # Rows beyond the small problem of a grid point that are left out in one piece of work.
-MOST_AT_ONCE = 4096
+MOST_AT_ONCE = 16384
 # Rows around the margin for each dimension, and at least, when rows are left out that move far; and
 # in all, of all grid points that are looked at together.
 AROUND, LEAST_AROUND, MOST_AROUND = 8, 2000, 60_000
@@ -171,6 +172,17 @@ class _LeaveAround:
         return right, columns
 
 
+@dataclass(frozen=True)
+class _Pending:
+    """Solutions without a row each, at one grid point, that rows beyond may contradict."""
+
+    l: int
+    rows: IntArray
+    Z: FloatArray
+    outcome: Outcome
+    standing: Standing
+
+
 class _LeaveOneOut:
     def __init__(
         self,
@@ -186,6 +198,7 @@ class _LeaveOneOut:
         self.y, self.weight, self.loss = problem.y, problem.weight, problem.loss
         self.want_decision = entries.decision is not None
         self.waiting: list[list[tuple[IntArray, FloatArray]]] = [[] for _ in solved]
+        self.pending: list[_Pending] = []
         self.lost: list[tuple[int, int, FloatArray]] = []
 
     def run(self) -> int:
@@ -194,6 +207,7 @@ class _LeaveOneOut:
         self.solver.runner.each(_Judge(limits, self.want_decision), self._enter)
         self._flush()
         self._near_rows(limits)
+        self._look_beyond()
         self._solve_lost()
         return len(self.lost)
 
@@ -258,20 +272,44 @@ class _LeaveOneOut:
             yield l, rows[mine], Z[mine]
 
     def _note(self, l: int, rows: IntArray, Z: FloatArray, outcome: Outcome) -> None:
-        """Enter what was solved; what escaped waits for the solver."""
-        good = ~outcome.escaped
-        entries, mine = self.entries, rows[good]
-        entries.enter(l, mine, outcome.wrong[good], outcome.value[good])
-        for name, count in zip(
-            HOW, np.bincount(outcome.how[good], minlength=len(HOW)), strict=True
-        ):
+        """Enter what was solved; what escaped waits for the solver, what is unsure for a pass."""
+        one, beyond = self.solved[l], outcome.beyond
+        settled = ~outcome.escaped
+        settled[beyond.places] = False
+        self._settle(l, rows[settled], outcome.some(settled))
+        if len(beyond.places):
+            mine, part = rows[beyond.places], outcome.some(beyond.places)
+            standing = Standing(one.theta, np.sort(one.rows), mine, beyond.theta, beyond.moved)
+            self.pending.append(_Pending(l, mine, Z[beyond.places], part, standing))
+        self.lost += [(l, int(rows[k]), Z[k]) for k in np.flatnonzero(outcome.escaped)]
+        if sum(len(some.rows) for some in self.pending) > self.most_waiting:
+            self._look_beyond()
+
+    def _look_beyond(self) -> None:
+        """What is unsure, by one pass over all rows."""
+        if not self.pending:
+            return
+        work = Crossings([some.standing for some in self.pending], self.loss)
+        self.solver.passes += 1
+        crossed, start = work.join(self.solver.runner.map(work)), 0
+        for some in self.pending:
+            mine = crossed[start : start + len(some.rows)]
+            start += len(some.rows)
+            self._settle(some.l, some.rows[~mine], some.outcome.some(~mine))
+            self.lost += [(some.l, int(some.rows[k]), some.Z[k]) for k in np.flatnonzero(mine)]
+        self.pending = []
+
+    def _settle(self, l: int, rows: IntArray, outcome: Outcome) -> None:
+        """Enter solutions that hold."""
+        entries = self.entries
+        entries.enter(l, rows, outcome.wrong, outcome.value)
+        for name, count in zip(HOW, np.bincount(outcome.how, minlength=len(HOW)), strict=True):
             entries.settle(name, int(count))
-        met = good & (np.maximum(outcome.kkt, outcome.gap) <= self.solver.tol)
+        met = np.maximum(outcome.kkt, outcome.gap) <= self.solver.tol
         if met.any():
             entries.note(l, -1, float(outcome.kkt[met].max()), float(outcome.gap[met].max()))
-        for k in np.flatnonzero(good & ~met):  # rounding keeps these from it
+        for k in np.flatnonzero(~met):  # rounding keeps these from it
             entries.note(l, int(rows[k]), float(outcome.kkt[k]), float(outcome.gap[k]))
-        self.lost += [(l, int(rows[k]), Z[k]) for k in np.flatnonzero(outcome.escaped)]
 
     def _solve_lost(self) -> None:
         """Rows that move more than the small problems reach: with more rows around the margin."""

@@ -1,12 +1,13 @@
 """The low-rank mode as a method: features, path, folds.
 
 1. ``solver.py`` finds the full-data solutions, a few passes over the rows for the whole grid.
-2. Leave-one-out (``left_out.py``): ``verdict.py`` settles most labels by proof in one pass.  Where
-   C is small ``small/leave_out.py`` solves the rest near the full-data solution.  Rows that move
-   further are taken with more rows around the margin: ``small/press.py`` proves most of their
-   labels, ``small/nearby.py`` solves the others in m dimensions, and one pass over all rows for
-   many of them at once is their certificate.  So are the folds of any other scheme solved, from the
-   full-data solution.
+2. Leave-one-out (``left_out.py``): ``verdict.py`` settles most labels by proof in one pass.  The
+   rest ``small/leave_out.py`` solves from the small problem of the full-data solution; where rows
+   beyond it may matter, one pass for many solutions at once asks them (``small/beyond.py``).  What
+   does not stand that is taken with more rows around the margin: ``small/press.py`` proves most of
+   these labels, ``small/nearby.py`` solves the others in m dimensions, and one pass over all rows
+   for many of them at once is their certificate.  So are the folds of any other scheme solved, from
+   the full-data solution.
 """
 
 from __future__ import annotations

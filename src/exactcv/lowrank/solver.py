@@ -40,7 +40,7 @@ from ..types import BoolArray, FloatArray, IntArray
 from .passes.sweep import Chunk, Columns, LeftOut, Sums, Work, merge, sweep
 from .small.guesses import STRIDES, WIDTH, Column, Guesses, Sample, like, widest_stride
 from .small.reduced import Reduced, Reply, StateArray, at_bound, at_knot, strictly_inside
-from .small.solve import solve
+from .small.solve import approach, solve
 
 __all__ = ["EXCUSED", "LARGEST", "Around", "Column", "Room", "Runner", "Sample", "Solved", "Solver"]
 
@@ -441,7 +441,10 @@ class Rounds:
             # Without a coefficient inside its box b has an interval, whose ends may be new here.
             if reply is not None and strictly_inside(problem, reply.coef).any():
                 yield reply
-        yield solve(problem, state.theta, self.cancel, state.error)
+        if rate < 1.0 and state.error:
+            yield approach(problem, state.theta, state.error)
+        else:
+            yield solve(problem, state.theta, self.cancel, state.error)
 
     def around(self, sums: Sums, one: Solved, p: int) -> Around:
         """The rows of a pass around the margin of the p-th solution (`Solver.around`)."""

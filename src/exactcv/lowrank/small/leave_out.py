@@ -5,15 +5,18 @@ path (``engine/leave_one_out.py``), which drives its coefficient to zero.  It wo
 matrix of the rows near the margin and of the rows to be left out: all others stay at the bound that
 goes with their side, as long as no decision value moves by more than their distance to the margin.
 That is checked for every solution found: row by row for the rows of the small problem, and for
-those beyond it from how far w and b have moved.  If it cannot be shown, more rows come into play,
-and in the end the row is handed back, to be solved over all rows.
+those beyond it from how far w and b have moved.  If one of the small problem changes sides, more
+rows come into play, and in the end the row that is left out is handed back, to be solved over all
+rows.  Where those beyond it may change sides, a pass over all rows has to say (``beyond.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import isqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +35,7 @@ from ...problem.problem import Problem, Task
 from ...types import FloatArray, IntArray
 from ..solver import EXCUSED, Solved
 from ..verdict import Spread, accuracy, walks
+from .beyond import Beyond
 from .feature_shares import Shares
 from .ordinary import engine_states, expanded
 from .reduced import Reduced, StateArray
@@ -42,10 +46,10 @@ __all__ = ["MOST", "LeaveOut", "Outcome"]
 BLOCK = 256
 # Rows in play at first, besides the free ones (or as many as these), how many times more at each
 # further attempt, and at most: their kernel matrix takes 290 MB then.
-FIRST, MORE, MOST = 400, 4, 6000
-# Where rows may move by more than so many times what the small problem reaches, it is left alone:
-# its matrices would be large, and most solutions found there would have to be thrown away.
-FAR = 8.0
+FIRST, MORE, MOST = 400, 2, 6000
+# Where rows beyond the small problem may have to be asked, and not all rows that matter be at hand,
+# the kernel matrix takes no more than so many times the room of the small problem.
+SHARE = 4
 # So many rows nearest to the margin stay in play in any case.
 FEWEST = 64
 
@@ -55,6 +59,7 @@ class Outcome:
     """One entry for each row that was left out.
 
     how : index into ``ledger.HOW``.  escaped : not settled here.
+    beyond : those of the others whose solutions hold if no row beyond the small problem crosses.
     """
 
     value: FloatArray
@@ -63,6 +68,16 @@ class Outcome:
     kkt: FloatArray
     gap: FloatArray
     escaped: NDArray[np.bool_]
+    beyond: Beyond
+
+    def some(self, which: NDArray[Any]) -> Outcome:
+        """Those of some rows, with nothing beyond."""
+        parts = {name: getattr(self, name)[which] for name in EACH}
+        return replace(self, **parts, beyond=Beyond.none(self.beyond.theta.shape[1] - 1))
+
+
+# What an `Outcome` has of each row.
+EACH = ("value", "wrong", "how", "kkt", "gap", "escaped")
 
 
 @dataclass(frozen=True)
@@ -88,12 +103,12 @@ class _Moves:
     """How far each left-out solution is from the full one.
 
     ``moved`` is at least as far as any row's value moves; infinite if a row that is not in play
-    changes sides.
+    changes sides.  ``dtheta`` is how far w and b move.
     """
 
     def __init__(self, n_folds: int, Z: FloatArray, n_real: int, spread: Spread, aside: Aside):
         self._Z, self._n_real, self._spread, self._aside = Z, n_real, spread, aside
-        self.moved = np.zeros(n_folds)
+        self.moved, self.dtheta = np.zeros(n_folds), np.zeros((n_folds, Z.shape[1] + 1))
 
     def __call__(
         self, ledger: Ledger, folds: IntArray, coef: FloatArray, _: FloatArray, b: FloatArray
@@ -105,7 +120,8 @@ class _Moves:
         moved = np.linalg.norm(dw, axis=1) * self._spread.radius + shift
         frame = np.abs(coef[:, self._n_real :] - full[self._n_real :])
         moved[(frame > 1e-9 * np.abs(full[self._n_real :])).any(axis=1)] = np.inf
-        moved[self._aside.crossed(np.column_stack([dw, db]))] = np.inf
+        self.dtheta[folds] = np.column_stack([dw, db])
+        moved[self._aside.crossed(self.dtheta[folds])] = np.inf
         self.moved[folds] = np.maximum(self.moved[folds], moved)
 
 
@@ -149,47 +165,35 @@ class LeaveOut:
         within = int(np.searchsorted(distance, drift))
         free = int(np.count_nonzero(self.solved.free))
         k, tiers = free + max(FIRST, free), []
-        while k < min(within, MOST):
+        most = MOST
+        if drift > self.solved.width.min():
+            most = min(MOST, max(k, isqrt(SHARE * self.solved.problem.Z.size)))
+        while k < min(within, most):
             tiers.append(float(distance[k]))
             k *= MORE
         if self._all_here:
             return [*tiers, np.inf]
-        return [*tiers, drift] if within <= MOST else [*tiers, float(distance[MOST])]
-
-    def _far(self, box: FloatArray) -> NDArray[np.bool_]:
-        """Rows with these boxes that may move others further than the small problem reaches."""
-        if self._all_here:
-            return np.zeros(len(box), dtype=bool)
-        distance = np.sort(self.solved.distance)
-        free = int(np.count_nonzero(self.solved.free))
-        k = MORE * (free + max(FIRST, free))
-        if k >= len(distance) and np.isinf(self.solved.width).all():
-            return np.zeros(len(box), dtype=bool)  # all rows there are, and not many
-        reached = float(distance[min(k, len(distance) - 1)])
-        return box * self.spread.most > FAR * min(reached, float(self.solved.width.min()))
+        return [*tiers, drift] if within <= most else [*tiers, float(distance[most])]
 
     def _in_tiers(
         self,
         out: Outcome,
         todo: IntArray,
-        box: FloatArray,
         drift: float,
         solve: Callable[[IntArray], Outcome],
-    ) -> None:
-        far = self._far(box[todo])
-        out.escaped[todo[far]] = True
-        todo = todo[~far]
-        if not len(todo):
-            return
+    ) -> Outcome:
+        beyond, out.escaped[todo] = [out.beyond], True
         for tier in self._tiers(drift):
+            if not len(todo):
+                break
             self._select(tier)
             for start in range(0, len(todo), BLOCK):
                 mine = todo[start : start + BLOCK]
-                _put(out, mine, solve(mine))
+                found = solve(mine)
+                _put(out, mine, found)
+                beyond.append(found.beyond.at(mine))
             todo = todo[out.escaped[todo]]
-            if not len(todo):
-                return
-        out.escaped[todo] = True
+        return replace(out, beyond=Beyond.joined(beyond))
 
     def _select(self, drift: float) -> None:
         """The rows in play: others of the small problem join the linear term."""
@@ -215,15 +219,13 @@ class LeaveOut:
 
     def near_rows(self, which: IntArray) -> Outcome:
         """Leave out rows of the small problem, by their places in it."""
-        out = _empty(len(which))
+        out = self._empty(len(which))
         left = np.arange(len(which))
         if not self._want_decision:
             whole, coef = self.solved.problem, self.solved.coef[which]
             value = whole.y[which] * self.solved.u[which]
             left = self._unproved(out, whole.Z[which], coef, value, self.shares.place[which])
-        box = self.solved.problem.box[which]
-        self._in_tiers(out, left, box, self._drift, partial(self._leave_out_near, which))
-        return out
+        return self._in_tiers(out, left, self._drift, partial(self._leave_out_near, which))
 
     def _unproved(
         self, out: Outcome, Z: FloatArray, coef: FloatArray, value: FloatArray, place: IntArray
@@ -249,7 +251,7 @@ class LeaveOut:
         box, theta = self.solved.C * weight, self.solved.theta
         u = Z @ theta[:-1] + theta[-1]
         coef = -box * loss.slope(u)
-        out = _empty(len(u))
+        out = self._empty(len(u))
         left = np.arange(len(u))
         if not self._want_decision:
             value = np.sign(coef) * u
@@ -257,10 +259,8 @@ class LeaveOut:
         reach = self.shares.reach(Z[left], coef[left])
         drift = min(self._drift, 1.01 * reach + 1e-6)
         state = (2 * loss.passed(u)).astype(np.int8)
-        self._in_tiers(
-            out, left, box, drift, partial(self._leave_out_far, Z, loss, box, coef, state)
-        )
-        return out
+        solve = partial(self._leave_out_far, Z, loss, box, coef, state)
+        return self._in_tiers(out, left, drift, solve)
 
     def _leave_out_far(
         self,
@@ -320,7 +320,7 @@ class LeaveOut:
         state: StateArray,
         coef: FloatArray,
         where: IntArray,
-    ) -> tuple[Ledger, FloatArray]:
+    ) -> tuple[Ledger, _Moves]:
         """The ledger of these rows left out in turn, and how far each solution moved."""
         single = tuple(where[:, None])
         folds = Folds(n=problem.n, left_out=single, test=single)
@@ -337,29 +337,28 @@ class LeaveOut:
         # A solution of the small problem says nothing of rows that are not in it until it is seen.
         engine = LeaveOneOut(task, ledger, span, self.cancel, judge_all=True)
         engine.at(np.zeros(1, dtype=np.intp), [point])
-        return ledger, moves.moved
+        return ledger, moves
 
-    def _outcome(
-        self, ledger: Ledger, moved: FloatArray, where: IntArray, problem: Reduced
-    ) -> Outcome:
+    def _outcome(self, ledger: Ledger, moves: _Moves, where: IntArray, problem: Reduced) -> Outcome:
         value, how = ledger.decision[0], ledger.how[0]
         lost = problem.loss.at(where).value(value) * problem.box[where]
         primal = np.maximum(self.solved.primal - np.nan_to_num(lost), np.finfo(float).tiny)
         kkt = np.where(how == entries.PROVED, 0.0, ledger.kkt[0, :-1])
         gap = np.where(how == entries.PROVED, 0.0, ledger.gap_abs[0, :-1] / primal)
-        escaped = moved >= self.solved.width.min()
         goal = float(attainable(self.tol, self._floor))
-        escaped |= ~((kkt <= goal) & (gap <= min(goal, EXCUSED)))
-        return Outcome(value, ledger.wrong[0], how, kkt, gap, escaped)
+        good = (kkt <= goal) & (gap <= min(goal, EXCUSED)) & np.isfinite(moves.moved)
+        places = np.flatnonzero(good & (moves.moved >= self.solved.width.min()))
+        theta = self.solved.theta + moves.dtheta[places]
+        beyond = Beyond(places, theta, moves.moved[places])
+        return Outcome(value, ledger.wrong[0], how, kkt, gap, ~good, beyond)
 
-
-def _empty(count: int) -> Outcome:
-    numbers = [np.zeros(count) for _ in range(3)]
-    flags = [np.zeros(count, dtype=bool) for _ in range(2)]
-    how = np.zeros(count, dtype=np.uint8)
-    return Outcome(numbers[0], flags[0], how, numbers[1], numbers[2], flags[1])
+    def _empty(self, count: int) -> Outcome:
+        value, kkt, gap = (np.zeros(count) for _ in range(3))
+        wrong, escaped = (np.zeros(count, dtype=bool) for _ in range(2))
+        how, m = np.zeros(count, dtype=np.uint8), self.spread.centre.size
+        return Outcome(value, wrong, how, kkt, gap, escaped, Beyond.none(m))
 
 
 def _put(out: Outcome, where: IntArray, part: Outcome) -> None:
-    for field in fields(Outcome):
-        getattr(out, field.name)[where] = getattr(part, field.name)
+    for name in EACH:
+        getattr(out, name)[where] = getattr(part, name)

@@ -27,7 +27,7 @@ from .reduced import Reduced, Reply, best_intercept, strictly_inside, without_ro
 from .sites import Sites, sites_of
 from .smoothing import LEAST_TAU, sharpen, smoothed
 
-__all__ = ["Prepared", "solve"]
+__all__ = ["Prepared", "approach", "solve"]
 
 # Margins that a guess may have at its free rows; exchange steps from it, and from where smoothing
 # ends, for each dimension.
@@ -44,6 +44,8 @@ MOST_ROWS = 6000
 # Weights so far apart leave the light rows few digits in sums over all rows, which the steps in m
 # dimensions take; the engine has each row on its own scale.
 WIDE = 1e6
+# The smoothing that is left where the solution is not worth more, of how far the guess may be off.
+ROUGH = 0.25
 # Exchange steps begin when the guess has so many rows in a wrong place, or a few percent.
 SURPRISES = 4
 
@@ -60,6 +62,19 @@ def solve(
     ``sites`` are those of the rows, if they are known.
     """
     return Prepared(problem, sites).solve(problem, theta, cancel, tau)
+
+
+def approach(problem: Reduced, theta: FloatArray, error: float) -> Reply:
+    """About the solution, from a guess at theta that is off by about ``error``: nearer than that.
+
+    Where rows stand for others a guess is all that the solution is.  No coefficients are told.
+    """
+    hinges = problem.hinges
+    near = smoothed(hinges, theta, error, len(hinges))
+    while near.tau > ROUGH * error:
+        sharpen(hinges, near)
+    nothing = np.zeros(problem.n)
+    return Reply(near.theta, nothing, nothing.astype(np.int8), True, near.steps)
 
 
 class Prepared:
@@ -149,6 +164,8 @@ def _stepwise(
             if reply.solved:
                 return reply
             steps += reply.steps
+            # The guess is worse than was said, by more than these steps have moved it.
+            tau = float(np.abs(problem.margins(reply.theta) - r).max(initial=0.0))
     tau = _first_tau(r, m) if tau is None else max(tau, 1e-6)
     near = smoothed(problem, theta, tau, max(PER_DIMENSION * m, 200))
     reply = _nearest(problem, near.theta, near.tau, cancel)

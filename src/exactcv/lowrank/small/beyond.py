@@ -1,0 +1,104 @@
+"""Do rows beyond a small problem change sides in solutions that were found without them?
+
+A solution of a small problem holds for all rows as long as none of the others passes a knot.  How
+far w and b have moved often says so at once (``leave_out.py``).  Where it does not, the rows
+themselves are asked: one pass for many solutions, a product and a comparison for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...problem.loss_rules import LossRule
+from ...types import BoolArray, FloatArray, IntArray
+from ..passes.sweep import Chunk
+
+__all__ = ["Beyond", "Crossings", "Standing"]
+
+# Solutions that are looked at together.
+BLOCK = 256
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """Solutions that may move rows further than the small problem reaches.
+
+    places : which of the rows that were left out they are without.
+    theta : (k, m + 1).
+    moved : no row's value moves further.
+    """
+
+    places: IntArray
+    theta: FloatArray
+    moved: FloatArray
+
+    def at(self, which: IntArray) -> Beyond:
+        """The same as places in a longer list, of which ``which`` are ours."""
+        return Beyond(which[self.places], self.theta, self.moved)
+
+    @classmethod
+    def none(cls, m: int) -> Beyond:
+        return cls(np.zeros(0, dtype=np.intp), np.zeros((0, m + 1)), np.zeros(0))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Beyond]) -> Beyond:
+        columns = zip(*((part.places, part.theta, part.moved) for part in parts), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A full-data solution and some without a row each.
+
+    known : the rows of its small problem, in rising order: of these nothing is asked.
+    rows : which row each of the solutions is without.
+    """
+
+    theta: FloatArray
+    known: IntArray
+    rows: IntArray
+    without: FloatArray
+    moved: FloatArray
+
+    def crossed(self, chunk: Chunk, loss: LossRule) -> BoolArray:
+        """In which of the solutions does a row of the chunk pass a knot?"""
+        out = np.zeros(len(self.rows), dtype=bool)
+        losses, u = loss(chunk.y), chunk.Z @ self.theta[:-1] + self.theta[-1]
+        away = losses.distance(u)
+        away[chunk.weight <= 0] = np.inf
+        stop = chunk.start + len(chunk.y)
+        first, last = np.searchsorted(self.known, [chunk.start, stop])
+        away[self.known[first:last] - chunk.start] = np.inf
+        order = np.argsort(self.moved)
+        for start in range(0, len(order), BLOCK):
+            some = order[start : start + BLOCK]
+            rows = np.flatnonzero(away <= self.moved[some[-1]])
+            if not len(rows):
+                continue
+            values = chunk.Z[rows] @ self.without[some, :-1].T
+            values += self.without[some, -1]
+            near = losses.at(rows)
+            passed = near.passed(values) != near.passed(u[rows])[:, None]
+            own = self.rows[some] - chunk.start
+            place = np.minimum(np.searchsorted(rows, own), len(rows) - 1)
+            mine = np.flatnonzero(rows[place] == own)
+            passed[place[mine], mine] = False
+            out[some] = passed.any(axis=0)
+        return out
+
+
+@dataclass(frozen=True)
+class Crossings:
+    """`Standing.crossed` of a chunk, for several full-data solutions one after the other."""
+
+    standings: Sequence[Standing]
+    loss: LossRule
+
+    def __call__(self, chunk: Chunk) -> BoolArray:
+        return np.concatenate([one.crossed(chunk, self.loss) for one in self.standings])
+
+    def join(self, results: list[BoolArray]) -> BoolArray:
+        return np.asarray(np.logical_or.reduce(results))
