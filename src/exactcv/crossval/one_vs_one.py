@@ -100,7 +100,9 @@ def cross_validate_pairs(task: ManyClasses, workers: Workers) -> PairResults:
     Examples
     --------
     >>> import numpy as np
+    >>> from exactcv.crossval.run import KernelRows
     >>> from exactcv.problem.folds import leave_one_out_folds
+    >>> from exactcv.problem.grid import Grid
     >>> x = np.array([0.0, 0.1, 1.0, 1.1, 2.0, 2.1])
     >>> K = np.exp(-3.0 * (x[:, None] - x) ** 2)
     >>> grid = Grid(np.array([1.0]), np.array([1 / 12]), scale_with_fold=False)
