@@ -176,6 +176,13 @@ class Keeping(Ledger):
         self.kept[np.ix_(ls, folds)] = coef
         return super().solved_at(ls, folds, coef, **kwargs)
 
+    def proportional(self, ls, folds, coef, **kwargs):
+        Cs = self.task.grid.Cs[ls]
+        at, which = np.nonzero(self.how[np.ix_(ls, folds)] == 0)
+        self.kept[ls[at], folds[which]] = coef[which] * (Cs[at] / Cs[0])[:, None]
+        self.kept[ls[0], folds] = coef
+        return super().proportional(ls, folds, coef, **kwargs)
+
     def alike(self, l, folds, others):
         for fold, other in zip(folds, others, strict=True):
             self.kept[l, fold] = self.kept[l, other]

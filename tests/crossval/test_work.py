@@ -21,7 +21,7 @@ class Watch(Work):
 
     def __init__(self, ledger: Ledger):
         super().__init__(ledger)
-        for name in ("full", "solved", "solved_at", "unchanged", "proved"):
+        for name in ("full", "solved", "solved_at", "proportional", "unchanged", "proved"):
             setattr(ledger, name, self._looking(getattr(ledger, name)))
 
     def _looking(self, enter: Any) -> Any:
