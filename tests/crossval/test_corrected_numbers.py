@@ -96,8 +96,8 @@ def test_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     model = SVRCV(Cs=CS, gamma=GAMMAS, cv=5).fit(X, y)
     corrected = model.corrected_score_
     assert model._overview().corrected == (corrected.score, *corrected.interval)
-    assert f"r2 after tuning {corrected.score:.4g}" in model.summary()
-    assert f"r2 after tuning is {corrected.score:.4g}" in model.methods_text()
+    assert f"R2 after tuning {corrected.score:.4g}" in model.summary()
+    assert f"R2 after tuning is {corrected.score:.4g}" in model.methods_text()
     monkeypatch.setattr("exactcv.estimators.kernel_regressor.QUICK", 10)
     later = SVRCV(Cs=CS, gamma=GAMMAS, cv=5).fit(X, y)
     assert later._overview().corrected is None

@@ -24,7 +24,10 @@ __all__ = ["main"]
 
 FILE = click.Path(path_type=Path)
 # What libraries say, by other names than MemoryError, under a tight limit such as ulimit -v.
-NO_ROOM = ("failed to map segment", "cannot allocate memory", "can't start new thread")
+NO_ROOM = (
+    "failed to map segment", "cannot allocate memory", "can't start new thread",
+    "error return without exception set",
+)  # fmt: skip
 EPILOG = "Options and files are explained in the README, section 'Command line'."
 
 
@@ -44,13 +47,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _fail(f"error: {error}", 1)
         except MemoryError as error:
             return _fail(f"error: {_too_large(error)}", 1)
-        except (ImportError, OSError, RuntimeError) as error:
+        except (KeyboardInterrupt, click.Abort) as stop:
+            # click turns one into the other, and keeps ours as the cause; a RuntimeError, too.
+            return _fail(str(stop.__cause__ or stop) or "interrupted", 130)
+        except (ImportError, OSError, RuntimeError, SystemError) as error:
             if not any(words in str(error).lower() for words in NO_ROOM):
                 raise
             return _fail(f"error: {_too_large(MemoryError(str(error)))}", 1)
-        except (KeyboardInterrupt, click.Abort) as stop:
-            # click turns one into the other, and keeps ours as the cause.
-            return _fail(str(stop.__cause__ or stop) or "interrupted", 130)
 
 
 def _too_large(error: MemoryError) -> str:

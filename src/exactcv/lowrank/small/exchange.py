@@ -95,17 +95,34 @@ class Exchange:
         while self.steps < most and not cancel[0]:
             self.steps += 1
             if self.steps % REFRESH == 0:
-                self.face.refresh()
+                self._refresh()
                 self.r = self.problem.margins(self.theta)
                 self._sum_up()
             direction, unbounded = self._direction()
+            if not np.isfinite(direction).all():
+                return False
             if self._advance(direction, unbounded):
                 continue
             worst = self._worst()
+            if worst is None and not self.face.fresh:
+                # Rounding may hide coefficients that are far outside their boxes.
+                if self._refresh():
+                    continue
+                self.coef = self.face.target(self.v, self.total)[1]
+                worst = self._worst()
             if worst is None:
                 return True
             self._release(worst)
         return False
+
+    def _refresh(self) -> bool:
+        """The inverse anew; are there rows, on the margin, that make way since they are dependent?
+
+        They count as not lost, as good as any side for a row on the margin.
+        """
+        out = self.face.refresh()
+        self.inside[out] = self.low[out] = False
+        return bool(len(out))
 
     def _direction(self) -> tuple[FloatArray, bool]:
         """Towards the minimum of the face; or along b alone, which has no minimum."""
@@ -208,7 +225,8 @@ class Exchange:
         problem = self.problem
         coef = np.where(self.low, self.held, 0.0)
         if len(self.face):
-            self.face.refresh()
+            if not self.face.fresh:
+                self._refresh()
             theta, self.coef = self.face.target(self.v, self.total)
             coef[self.face.rows] = self.coef
         w = problem.a + problem.pull(coef)

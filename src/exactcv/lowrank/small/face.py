@@ -31,31 +31,40 @@ OFF_MARGIN = 1e-10
 
 
 class Face:
-    """The free rows (numbers of hinges in the problem), in no particular order."""
+    """The free rows (numbers of hinges in the problem), in no particular order.
+
+    ``fresh``: the inverse was made from these rows, not by changes to another.
+    """
 
     def __init__(self, problem: Hinges, rows: IntArray):
         """As many of the rows as are independent."""
         self.problem = problem
-        Z = problem.features(rows)
-        square = np.einsum("ij,ij->i", Z, Z)
-        self.shift = float(square.mean()) if problem.fit_intercept and len(rows) else 0.0
-        if problem.fit_intercept and self.shift <= 0.0:
-            self.shift = 1.0
+        self.shift = _shift(problem.features(rows)) if problem.fit_intercept else 0.0
+        self._take(rows)
+
+    def _take(self, rows: IntArray) -> None:
+        Z = self.problem.features(rows)
         K = Z @ Z.T + self.shift
         if len(rows):
             # The larger first, so that what is left out is what the others make up.
             _, order, rank, _ = dpstrf(K, tol=DEPENDENT * float(K.diagonal().max()))
-            kept = np.sort(order[:rank] - 1)
-            rows, Z, K = rows[kept], Z[kept], K[np.ix_(kept, kept)]
+            if rank < len(rows):
+                kept = np.sort(order[:rank] - 1)
+                rows, Z, K = rows[kept], Z[kept], K[np.ix_(kept, kept)]
         self.rows, self.Z = rows, np.ascontiguousarray(Z)
-        self.inverse = _inverse(K)
+        self.inverse, self.fresh = _inverse(K), True
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def refresh(self) -> None:
-        """The inverse anew."""
-        self.inverse = _inverse(self.Z @ self.Z.T + self.shift)
+    def refresh(self) -> IntArray:
+        """The inverse anew; returns the rows that were passed over.
+
+        What rounding does to an inverse that changes row by row also hides that a row is dependent.
+        """
+        rows = self.rows
+        self._take(rows)
+        return np.setdiff1d(rows, self.rows, assume_unique=True)
 
     def add(self, row: int) -> bool:
         """False if the row depends on those that are there."""
@@ -74,7 +83,7 @@ class Face:
         grown[:k, :k] += self.inverse
         grown[:k, k] = grown[k, :k] = combined / -left
         grown[k, k] = 1.0 / left
-        self.inverse = grown
+        self.inverse, self.fresh = grown, False
         self.rows = np.append(self.rows, row)
         self.Z = np.concatenate([self.Z, z[None]])
         return True
@@ -85,6 +94,7 @@ class Face:
         column, own = self.inverse[kept, place], float(self.inverse[place, place])
         self.inverse = self.inverse[np.ix_(kept, kept)]
         self.inverse -= column[:, None] * (column / own)
+        self.fresh = False
         self.rows, self.Z = self.rows[kept], self.Z[kept]
 
     def target(self, v: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:
@@ -118,8 +128,15 @@ class Face:
         if not self.problem.fit_intercept:
             return p, 0.0
         q = self.inverse.sum(axis=1)
-        shifted = (float(p.sum()) - total) / float(q.sum())
+        turned = float(q.sum())  # 0 if rounding has left nothing of the inverse
+        shifted = (float(p.sum()) - total) / turned if turned else np.nan
         return p - shifted * q, shifted + self.shift * total
+
+
+def _shift(Z: FloatArray) -> float:
+    """What is added to Z Z': about as much as is in it."""
+    square = float(np.einsum("ij,ij->i", Z, Z).mean()) if len(Z) else 0.0
+    return square if square > 0.0 else 1.0
 
 
 def _inverse(K: FloatArray) -> FloatArray:
