@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exactcv import cross_validate
+from exactcv.datasets import make_mixture
 from exactcv.engine.smo import solve_hinge
 from exactcv.lowrank.small import solve as small
 from exactcv.lowrank.small.exchange import exchange
@@ -183,6 +185,27 @@ def test_dependent_rows_do_not_join_a_face() -> None:
     assert len(Face(problem.hinges, np.arange(12))) == 4  # as many as (w, b) has dimensions
     face = Face(problem.hinges, np.arange(4))
     assert not face.add(9) and len(face) == 4
+
+
+def test_rows_that_have_become_dependent_make_way() -> None:
+    problem = random_problem(2, 12, 3, 1.0, True, False)
+    face = Face(problem.hinges, np.arange(3))
+    assert face.fresh and face.add(3) and not face.fresh
+    face.rows, face.Z = np.append(face.rows, 4), np.vstack([face.Z, problem.Z[4]])  # by rounding
+    out = face.refresh()
+    assert face.fresh and len(out) == 1 and len(face) == 4
+    assert {*face.rows, *out} == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 4, 5, 6])
+def test_few_rows_of_a_class_beside_many(seed: int) -> None:
+    """w = 0, every row of the many on the margin, of which m + 1 at most are independent."""
+    X, _ = make_mixture(1000, 4, random_state=0)
+    y = np.where(np.arange(1000) < 991, -1, 1)
+    found = cross_validate(
+        X, y, approx="nystroem", n_components=10, lambdas=[1e-3], gamma=0.1, cv=3, random_state=seed
+    )
+    assert found.certificate.exact and found.n_errors[0] == 9
 
 
 def test_sites_are_equal_rows_of_a_class() -> None:

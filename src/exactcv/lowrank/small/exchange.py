@@ -92,6 +92,11 @@ class Exchange:
 
     def run(self, most: int, cancel: NDArray[np.int32]) -> bool:
         """To the solution; False if that takes more than so many steps."""
+        # An inverse that rounding has spoilt is found out by what it gives.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._walk(most, cancel)
+
+    def _walk(self, most: int, cancel: NDArray[np.int32]) -> bool:
         while self.steps < most and not cancel[0]:
             self.steps += 1
             if self.steps % REFRESH == 0:
@@ -128,6 +133,9 @@ class Exchange:
         """Towards the minimum of the face; or along b alone, which has no minimum."""
         if len(self.face):
             target, self.coef = self.face.target(self.v, self.total)
+            if not (self.face.fresh or self.face.holds(target)):
+                self._refresh()
+                target, self.coef = self.face.target(self.v, self.total)
             return target - self.theta, False
         self.coef = np.zeros(0)
         scale = abs(self.problem.beta) + float(np.abs(self.held).sum())

@@ -28,6 +28,8 @@ DEPENDENT = 1e-10
 CORRECTIONS = 3
 # Free rows that are no further off the margin are on it: w = v + Z_F' c is then as good as c.
 OFF_MARGIN = 1e-10
+# An inverse that leaves them further off than this is of no use.
+LOST = 1e-6
 
 
 class Face:
@@ -106,6 +108,11 @@ class Face:
             dc, db = self._bordered(miss, -total - float(c.sum()))
             c, b = c + dc, b + db
         return self.onto(np.append(v + self.Z.T @ c, b)), c
+
+    def holds(self, theta: FloatArray) -> bool:
+        """Has what `target` gave the free rows on the margin?"""
+        miss = self.problem.knot[self.rows] - (self.Z @ theta[:-1] + theta[-1])
+        return bool(np.abs(miss).max(initial=0.0) <= LOST)
 
     def onto(self, theta: FloatArray) -> FloatArray:
         """The nearest point that has the free rows on the margin, if they are off it.
