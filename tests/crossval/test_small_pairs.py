@@ -152,6 +152,17 @@ def test_what_is_not_small_or_plain_is_left_alone() -> None:
     assert not small_pairs.groups_of(large, [(0, 0)])
 
 
+def test_one_large_class_does_not_make_room_for_many_small_ones() -> None:
+    """All pairs of a group take as much memory as its largest."""
+    codes = np.repeat(np.arange(60), [400, *(2,) * 59])
+    task = replace(many("iris"), codes=codes)
+    groups, sizes = small_pairs.groups_of(task, task.pairs), np.bincount(codes)
+    assert sorted(pair for group in groups for pair in group) == task.pairs
+    for group in groups:
+        most = max(sizes[first] + sizes[second] for first, second in group)
+        assert most * len(group) * 6 <= small_pairs.GROUP
+
+
 def test_stacked_figures_are_those_of_each() -> None:
     """Of problems of several sizes, kernels and training sets."""
     rng = np.random.default_rng(3)

@@ -307,6 +307,13 @@ def test_nothing_is_said_before_there_is_something_to_go_by(
     assert looked_at([(5.0, 10.0)], monkeypatch)[0][2] is None
 
 
+def test_runs_that_a_coarse_clock_does_not_see_say_nothing() -> None:
+    ended = [Clock(1.0), Clock(1.0)]
+    for clock in ended:
+        clock.end(1.0)
+    assert time_left(ended, n_runs=4) is None
+
+
 def test_a_run_that_takes_longer_than_the_others_is_not_about_to_end() -> None:
     ended, silent = Clock(0.0), Clock(10.0)
     ended.end(10.0)

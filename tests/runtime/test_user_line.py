@@ -12,7 +12,7 @@ import pytest
 from sklearn.model_selection import cross_val_score
 
 import exactcv
-from exactcv.runtime.user_line import user_level
+from exactcv.runtime.user_line import split_at_user_line, user_level
 
 RNG = np.random.default_rng(0)
 Y = np.arange(20) % 2
@@ -72,3 +72,13 @@ def test_called_by_a_user_it_is_the_line_itself() -> None:
         warnings.simplefilter("always")
         warnings.warn("here", stacklevel=user_level())
     assert caught[0].filename == __file__
+
+
+def test_what_a_splitter_warns_of_is_heard_even_if_it_fails() -> None:
+    def pairs() -> Any:
+        warnings.warn("too few", UserWarning, stacklevel=1)
+        raise ValueError("none at all")
+        yield
+
+    with pytest.warns(UserWarning, match="too few"), pytest.raises(ValueError, match="none at"):
+        split_at_user_line(pairs())

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 
@@ -34,7 +33,10 @@ __all__ = ["groups_of", "solve_together"]
 
 # Pairs with at most so many coefficients (rows times training sets) are small, and so many make a
 # group: enough for what is done once a group to count little, and for every thread to have some.
+# All pairs of a group take as much memory as its largest, and each keeps its part of K until they
+# are judged: so rows are few, too.
 SMALL = 6_000
+MOST_ROWS = 500
 GROUP = 30_000
 
 
@@ -46,12 +48,16 @@ def groups_of(task: ManyClasses, pairs: Sequence[tuple[int, int]]) -> list[list[
     if not (plain and one_C and rows.psd and rows.cache is None):
         return []
     sizes, sets = np.bincount(task.codes), len(task.folds) + 1
-    count = [sets * int(sizes[first] + sizes[second]) for first, second in pairs]
-    small = [(pair, size) for pair, size in zip(pairs, count, strict=True) if size <= SMALL]
-    groups: dict[int, list[tuple[int, int]]] = {}
-    for (pair, size), end in zip(small, accumulate(size for _, size in small), strict=True):
-        groups.setdefault((end - size) // GROUP, []).append(pair)
-    return list(groups.values())
+    rows_of = {pair: int(sizes[list(pair)].sum()) for pair in pairs}
+    most = min(MOST_ROWS, SMALL // sets)
+    small = [pair for pair in pairs if rows_of[pair] <= most]
+    small.sort(key=rows_of.__getitem__, reverse=True)
+    groups: list[list[tuple[int, int]]] = []
+    for pair in small:
+        if not groups or sets * rows_of[groups[-1][0]] * (len(groups[-1]) + 1) > GROUP:
+            groups.append([])
+        groups[-1].append(pair)
+    return groups
 
 
 @dataclass(frozen=True)

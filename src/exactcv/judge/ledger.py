@@ -484,8 +484,9 @@ class Ledger:
             else:
                 here = where.part(part)
                 bs[part][here.wanted], out[part][here.wanted] = self._along(here, c, h, mine, off)
-            if self._seen is not None:
-                self._seen(self, folds[part], c, h, bs[part, 0])
+            first = where.wanted[part, 0]
+            if self._seen is not None and first.any():
+                self._seen(self, folds[part][first], c[first], h[first], bs[part, 0][first])
         which, at = np.nonzero(where.wanted)
         figures, pairs = out[which, at], (where.ls[at], folds[which])
         values = where.scale(self.task.grid.Cs)[at] * own_h[which] + bs[which, at]

@@ -76,7 +76,8 @@ def time_left(clocks: list[Clock], n_runs: int, at_a_time: int = 1) -> float | N
     19.0
     """
     known = [clock.total for clock in clocks if clock.total is not None]
-    computed = [total for total in known if total >= TAKEN_UP * max(known)]
+    # Where the clock is coarse a run may seem to take no time.
+    computed = [total for total in known if total >= TAKEN_UP * max(known) and total > 0.0]
     if not computed:
         return None
     silent = [clock for clock in clocks if clock.total is None]

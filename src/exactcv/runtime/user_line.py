@@ -49,12 +49,14 @@ def split_at_user_line(pairs: Iterable[T]) -> Iterator[T]:
     >>> list(split_at_user_line([1, 2]))
     [1, 2]
     """
-    rest = iter(pairs)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        first = list(_first_of(rest))
-    for one in caught:
-        warnings.warn(one.message, one.category, stacklevel=user_level())
+    rest, caught = iter(pairs), []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            first = list(_first_of(rest))
+    finally:  # also if the splitter fails in the end
+        for one in caught:
+            warnings.warn(one.message, one.category, stacklevel=user_level())
     return chain(first, rest)
 
 
