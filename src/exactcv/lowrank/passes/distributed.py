@@ -187,8 +187,10 @@ class _Make:
         self.names, self.fmap, self.dtype = names, fmap, dtype
         self.chunk_rows = chunk_rows
 
-    def __call__(self, block: Any, start: int) -> NDArray[np.floating]:
-        return features_of(self.fmap, _rows_of(block, self.names, start), self.dtype)
+    def __call__(
+        self, block: Any, start: int, out: NDArray[np.floating] | None = None
+    ) -> NDArray[np.floating]:
+        return features_of(self.fmap, _rows_of(block, self.names, start), self.dtype, out)
 
     def in_chunks(self, block: Any, start: int) -> NDArray[np.floating]:
         """The same, of a block whose kernel values would take much room at once."""
@@ -197,7 +199,7 @@ class _Make:
         made = np.empty((n, self.fmap.n_components), dtype=self.dtype)
         for first in range(0, n, self.chunk_rows):
             part = slice(first, first + self.chunk_rows)
-            made[part] = self(_part_of(block, part), start + first)
+            self(_part_of(block, part), start + first, made[part])
         return made
 
 
