@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ...exceptions import InputError, InputTypeError
+from ...runtime.pages import KeptPages
 from ...runtime.threads import SingleThreadedBlas
 from ...types import FloatArray, IntArray
 from ..features import FeatureMap, features_of
@@ -163,7 +164,7 @@ def _apply(
 ) -> Any:
     """One partition, in chunks that do not take too much room; ``packs``: for the journey."""
     results, block = [], row_block(block)
-    with SingleThreadedBlas():
+    with SingleThreadedBlas(), KeptPages():
         for first in range(0, len(y), chunk_rows):
             part = slice(first, first + chunk_rows)
             rows = _part_of(block, part)
@@ -378,12 +379,12 @@ class DaskRunner:
 
 
 def _call(make: _Make, block: Any, start: int) -> Any:
-    with SingleThreadedBlas():
+    with SingleThreadedBlas(), KeptPages():
         return make.in_chunks(block, start)
 
 
 def _alone(work: Callable[..., Any], *arguments: Any) -> Any:
-    with SingleThreadedBlas():
+    with SingleThreadedBlas(), KeptPages():
         return work(*arguments)
 
 
