@@ -5,9 +5,9 @@
 The papers' simulation with p = 20, Nystroem with m = 200, 50 lambdas, leave-one-out error curve,
 one thread for each process.  A run is cut where the client waits for the workers.  The *critical
 path* is what a run would take with a processor for each process: of each stage the CPU seconds of
-the client before it waits (with all it computes, in one thread; not the scheduler, which is a thread
-of the same process), and those of the busiest worker, but the larger of the two where both are busy
-(the first guess).  What a worker takes that has nothing to do, by the
+the client before it waits (with all it computes, in one thread; not the scheduler, which is another
+thread of the same process), and those of the busiest worker, but the larger of the two where both
+are busy (the first guess).  What a worker takes that has nothing to do, by the
 clock, is taken off (measured after each run): on a busy machine the clock says little.  Of each
 stage the least of all repeats counts, and of one process the least as well.
 """

@@ -373,7 +373,7 @@ def _rbf_with(Y: Any, gamma: float) -> _Kernel:
     def kernel(X: Any, out: FloatArray) -> None:
         (with_sparse if right is None or sparse.issparse(X) else with_dense)(X, out)
         np.maximum(out, 0.0, out=out)
-        if np.isfinite(out.max(initial=0.0)):
+        if np.isfinite(gamma * out.max(initial=0.0)):
             rbf(out, gamma, out)
         else:  # what is no number stays none
             np.exp(np.multiply(out, -gamma, out=out), out=out)

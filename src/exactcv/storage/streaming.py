@@ -185,10 +185,7 @@ class _Pass:
 
     @staticmethod
     def _whole(piece: Table, name: str, what: str) -> tuple[list[str], IntArray | None]:
-        """The cells of a column that must have one in every row, and which of them is that of a row.
-
-        None is in order.
-        """
+        """The kinds of cells of a column that must have one in every row (`Table.kinds_of`)."""
         cells, which = piece.kinds_of(name)
         whole = [cell for cell in cells if cell is not None]
         if len(whole) < len(cells):

@@ -96,7 +96,9 @@ class Gathered:
         starts = np.cumsum([0, *(len(part.rows) for part in parts[:-1])])
         moved = [replace(one, index=one.index + at) for one, at in zip(parts, starts, strict=True)]
         names = [field.name for field in fields(cls)]
-        return cls(**{name: np.concatenate([getattr(one, name) for one in moved]) for name in names})
+        return cls(
+            **{name: np.concatenate([getattr(one, name) for one in moved]) for name in names}
+        )
 
 
 @dataclass(frozen=True)
