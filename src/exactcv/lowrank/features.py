@@ -353,32 +353,47 @@ def _laplacian_with(Y: Any, gamma: float) -> _Kernel:
 
 
 def _rbf_with(Y: Any, gamma: float) -> _Kernel:
-    """Distances lose digits when all rows are far from the origin: dense ones are centred."""
-    centre = None if sparse.issparse(Y) else Y.mean(axis=0)
-    centred = Y if centre is None else Y - centre
-    squares = _squares(centred)
-    # The norms ride along as two more columns: [x, ||x||^2, 1] [-2y, 1, ||y||^2]'.
-    right = None if centre is None else np.vstack([-2.0 * centred.T, np.ones(len(Y)), squares])
+    apart = _plus_norms(Y)
+    distances = apart if sparse.issparse(Y) else _with_norms(Y)
 
-    def with_sparse(X: Any, out: FloatArray) -> None:
-        np.multiply(_dense(X @ Y.T), -2.0, out=out)
-        out += _squares(X)[:, None]
-        out += _squares(Y)
-
-    def with_dense(X: Any, out: FloatArray) -> None:
-        left = np.ones((len(X), X.shape[1] + 2))
-        left[:, -2] = _squares(np.subtract(X, centre, out=left[:, :-2]))
-        np.matmul(left, right, out=out)
-
-    def kernel(X: Any, out: FloatArray) -> None:
-        (with_sparse if right is None or sparse.issparse(X) else with_dense)(X, out)
+    def rbf_of(X: Any, out: FloatArray) -> None:
+        (apart if sparse.issparse(X) else distances)(X, out)
         np.maximum(out, 0.0, out=out)
         if np.isfinite(gamma * out.max(initial=0.0)):
             rbf(out, gamma, out)
         else:  # what is no number stays none
             np.exp(np.multiply(out, -gamma, out=out), out=out)
 
-    return kernel
+    return rbf_of
+
+
+def _plus_norms(Y: Any) -> _Kernel:
+    """Squared distances where rows are sparse, and so are not centred."""
+    squares = _squares(Y)
+
+    def distances(X: Any, out: FloatArray) -> None:
+        np.multiply(_dense(X @ Y.T), -2.0, out=out)
+        out += _squares(X)[:, None]
+        out += squares
+
+    return distances
+
+
+def _with_norms(Y: FloatArray) -> _Kernel:
+    """Squared distances of dense rows: the norms ride along, [x, ||x||^2, 1] [-2y, 1, ||y||^2]'.
+
+    They lose digits when all rows are far from the origin, so that rows are centred.
+    """
+    centre = Y.mean(axis=0)
+    centred = Y - centre
+    right = np.vstack([-2.0 * centred.T, np.ones(len(Y)), _squares(centred)])
+
+    def distances(X: Any, out: FloatArray) -> None:
+        left = np.ones((len(X), X.shape[1] + 2))
+        left[:, -2] = _squares(np.subtract(X, centre, out=left[:, :-2]))
+        np.matmul(left, right, out=out)
+
+    return distances
 
 
 def _dense(X: Any) -> NDArray[np.float64]:
