@@ -111,7 +111,7 @@ class Table:
             except ValueError:
                 self._known[name] = None
             else:
-                odd = any("_" in cell for cell in cells)
+                odd = "_" in "".join(cells)
                 self._known[name] = None if odd else values
         return self._known[name]
 
