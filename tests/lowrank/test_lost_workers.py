@@ -90,9 +90,9 @@ class Cluster:
             process.wait()
 
 
-@pytest.fixture(params=[True, False], ids=["nanny", "bare"])
-def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    made = Cluster(request.param)
+@pytest.fixture
+def cluster(nanny: bool) -> Iterator[Cluster]:
+    made = Cluster(nanny)
     yield made
     made.close()
 
@@ -114,7 +114,7 @@ def stages(monkeypatch: pytest.MonkeyPatch, reached: Callable[[str], None]) -> N
         told(DaskRunner, name, lambda work, *_, name=name: f"{name} {type(work).__name__}")
 
 
-@pytest.mark.parametrize("cv", ["loo", 3])
+@pytest.mark.parametrize(("nanny", "cv"), [(True, 3), (False, "loo")])
 def test_a_worker_dies_at_each_stage(cluster: Cluster, monkeypatch, cv: Any) -> None:
     import dask.array as da
 
