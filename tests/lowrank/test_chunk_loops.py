@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 
 from exactcv._core import _chunks
 from exactcv._core.reference import chunks as twins
+from exactcv.lowrank.passes.sweep import Chunk, Columns, merge, sweep
+from exactcv.problem.loss_rules import LossRule
 from exactcv.problem.losses import PiecewiseLinear, epsilon_insensitive, hinge, pinball
 
 N, P = 60, 4
@@ -95,3 +98,31 @@ def test_nothing_that_is_no_number_passes() -> None:
     given = rows.u, rows.loss.knots, rows.loss.slopes, np.ones((N, 1)), aside, rows.length
     _chunks.held_sums(*given, np.empty((N, P)), sums, np.zeros(P, dtype=np.intp))
     assert np.isnan(sums[3, 2]) and np.isfinite(sums[:, [0, 1, 3]]).all()
+
+
+@pytest.mark.parametrize("sizes", [(60,), (25, 35), (10, 0, 50), (1,) * 60])
+def test_chunks_together_are_all_rows(sizes: tuple[int, ...]) -> None:
+    """Rows near the margin, their values and all sums, in whatever chunks they come."""
+    rng, m = np.random.default_rng(1), 5
+    Z, y = rng.normal(size=(N, m)), np.where(rng.random(N) < 0.5, 1.0, -1.0)
+    weight, left_out = rng.random(N), {0: np.array([3, 17, 40])}
+    columns = Columns(
+        rng.normal(size=(P, m + 1)), np.array([-1, 0, -1, 0]), np.full((P, 2), 0.7),
+        np.array([1.0, 1.0, 0.5, 0.5]), 3, LossRule(),
+    )  # fmt: skip
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    chunks = [Chunk(int(a), Z[a:b], y[a:b], weight[a:b]) for a, b in pairwise(bounds) if a < b]
+    whole = sweep(Chunk(0, Z, y, weight), columns, left_out)
+    found = merge([sweep(chunk, columns, left_out) for chunk in chunks])
+    np.testing.assert_allclose(found.near, whole.near, atol=1e-12)
+    for ours, theirs in zip(found.rest, whole.rest, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+    for p in range(P):
+        rows, features, labels, weights, values = found.gathered.column(p)
+        np.testing.assert_array_equal(rows, whole.gathered.column(p)[0])
+        assert len(rows) > 3 and (np.diff(rows) > 0).all()
+        np.testing.assert_array_equal(features, Z[rows])
+        np.testing.assert_array_equal(labels, y[rows])
+        np.testing.assert_array_equal(weights, weight[rows])
+        all_values = Z @ columns.theta[p, :-1] + columns.theta[p, -1]
+        np.testing.assert_allclose(values, all_values[rows], atol=1e-12)

@@ -13,9 +13,15 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
 import exactcv
 from exactcv.crossval.lowrank_grid import cross_validate_grid
-from exactcv.lowrank.features import Nystroem, RandomFourier, cross_kernel
+from exactcv.lowrank.features import (
+    Nystroem,
+    RandomFourier,
+    cross_kernel,
+    features_of,
+    make_feature_map,
+)
 from exactcv.lowrank.rows.sampling import row_keys, smallest_keys
-from exactcv.problem.kernels import Kernel, kernel_matrix
+from exactcv.problem.kernels import Kernel, kernel_between, kernel_matrix
 
 COMMON: dict[str, Any] = {"n_components": 10, "lambdas": 4, "random_state": 3, "output": "decision"}
 
@@ -282,6 +288,42 @@ def test_nystroem_is_exact_on_its_landmarks(data, name, form) -> None:
     np.testing.assert_allclose(cross_kernel(form(X), form(X), kernel), K, atol=1e-12 * K.max())
     Z = Nystroem.fit(form(X), kernel).transform(form(X))
     np.testing.assert_allclose(Z @ Z.T, K, atol=1e-8 * K.max())
+
+
+@pytest.mark.filterwarnings("ignore::exactcv.NotPSDWarning")
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "poly", "sigmoid", "linear", "own"])
+@pytest.mark.parametrize(
+    "forms",
+    [(np.asarray, np.asarray), (sparse.csr_matrix, np.asarray), (np.asarray, sparse.csr_matrix)],
+)
+def test_features_of_many_blocks(monkeypatch, name, forms) -> None:
+    """Far from the origin, in any precision: those of each row are k(x, landmarks) K^(-1/2)."""
+    monkeypatch.setattr("exactcv.lowrank.features._BLOCK_BYTES", 8 * 12 * 7)  # seven rows
+    X = np.random.default_rng(0).normal(size=(45, 3)) + 30.0 * (name == "rbf")
+    own = (lambda A, B: (A @ B.T + 1.0) ** 2) if name == "own" else name
+    kernel = Kernel(own, gamma=0.1, degree=2, coef0=1.0)
+    fmap = Nystroem.fit(forms[1](X[:12]), kernel)
+    if name == "own":
+        expected = (X @ X[:12].T + 1.0) ** 2 @ fmap.root
+    else:
+        expected = kernel_between(X, X[:12], kernel) @ fmap.root
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(fmap.transform(forms[0](X)), expected, atol=1e-7 * scale)
+    short = features_of(fmap, forms[0](X), np.float32)
+    assert short.dtype == np.float32
+    np.testing.assert_allclose(short, expected, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("kind", ["nystroem", "rff"])
+def test_features_that_overflow_in_the_last_block(data, monkeypatch, kind) -> None:
+    monkeypatch.setattr("exactcv.lowrank.features._BLOCK_BYTES", 8 * 12 * 7)
+    X = data[0][:45].copy()
+    kernel = Kernel("poly" if kind == "nystroem" else "rbf", gamma=100.0)
+    fmap = make_feature_map(kind, kernel, 12, X[:12], X.shape[1], 0)
+    fmap.transform(X)
+    X[-1] = 1e308
+    with pytest.raises(exactcv.InputError, match="overflows on these data"):
+        fmap.transform(X)
 
 
 def test_a_kernel_that_is_not_psd_is_said_to_be(data) -> None:

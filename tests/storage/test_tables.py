@@ -314,3 +314,16 @@ def test_sparse_data_are_scaled_but_not_centred(write: Write) -> None:
     np.testing.assert_allclose(made.apply(narrow).toarray(), [[2 / dense[:, 0].std(), 0.0]])
     with pytest.raises(exactcv.InputError, match="features up to 9, the model only up to 3"):
         made.apply(read_table(write("1 9:2\n", "wide.svm")))
+
+
+def test_the_kinds_of_a_column_are_its_texts() -> None:
+    """Of numbers each once, as they come; with gaps, and zeros of both signs."""
+    numbers = np.array([3.0, np.nan, 0.5, 3.0, -0.0, 0.0, np.nan, 1e300])
+    table = Table("t", 8, {"x": numbers, "s": list("abacbaaa")})
+    for name in ("x", "s"):
+        kinds, which = table.kinds_of(name)
+        cells = kinds if which is None else [kinds[k] for k in which]
+        assert cells == table.texts(name)
+    kinds, _ = table.kinds_of("x")
+    assert kinds[:4] == ["3", None, "0.5", "0"]
+    assert len(kinds) == 5

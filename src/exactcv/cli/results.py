@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,12 +78,21 @@ def csv_parts(
         yield _lines([[shown(name) for name in names]])
     for start in range(0, len(columns[0]), PART_ROWS):
         parts = [column[start : start + PART_ROWS] for column in columns]
-        plain = [part.tolist() if isinstance(part, np.ndarray) else list(part) for part in parts]
-        rows = [["" if v != v else v for v in row] for row in zip(*plain, strict=True)]
-        yield _lines([[shown(v) if isinstance(v, str) else v for v in row] for row in rows])
+        yield _lines(zip(*(_cells(part, shown) for part in parts), strict=True))
 
 
-def _lines(rows: list[list[Any]]) -> str:
+def _cells(part: Any, shown: Callable[[str], str]) -> list[Any]:
+    """What is written of a column; nothing for NaN."""
+    if not isinstance(part, np.ndarray):
+        plain = list(part)
+    else:
+        plain = part.tolist()
+        if part.dtype.kind in "biu" or (part.dtype.kind == "f" and not np.isnan(part).any()):
+            return plain
+    return [shown(v) if isinstance(v, str) else "" if v != v else v for v in plain]
+
+
+def _lines(rows: Iterable[Iterable[Any]]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue()

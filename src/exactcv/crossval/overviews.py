@@ -18,10 +18,19 @@ if TYPE_CHECKING:
     from .result import CVResult
     from .tuning import Tuned, Tuning
 
-__all__ = ["QUICK", "SORTING", "of_result", "of_tuned", "shown_correction", "with_correction"]
+__all__ = [
+    "DRAWING",
+    "QUICK",
+    "SORTING",
+    "of_result",
+    "of_tuned",
+    "shown_correction",
+    "with_correction",
+]
 
 QUICK = 5_000_000  # left-out labels, for which a thousand bootstraps take about a second
 SORTING = 10  # what a score of sorted values takes there, in terms of one of labels
+DRAWING = 15  # what the samples take, for each row, before there is any score
 
 
 def of_result(result: CVResult) -> Overview:

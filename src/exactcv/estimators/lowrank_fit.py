@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from ..crossval.corrected import Corrected, Correction, Points, correct, now_or_later
-from ..crossval.overviews import QUICK, SORTING, shown_correction
+from ..crossval.overviews import DRAWING, QUICK, SORTING, shown_correction
 from ..crossval.scoring import (
     Scorer,
     chance_score,
@@ -180,7 +180,7 @@ def _correction(
     None of so many tests that the bootstrap would take long.
     """
     k, n_tests, scorer = len(rows.classes), len(rows.truth), rows.scorer
-    size = shown.error.size * n_tests * (1 if scorer.labels_only else SORTING)
+    size = (DRAWING + shown.error.size * (1 if scorer.labels_only else SORTING)) * n_tests
     known = scorer.labels_only or all(one.decision is not None for one in curves)
     if size > QUICK or not known:
         return None

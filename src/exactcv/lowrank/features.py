@@ -14,11 +14,16 @@ independent Cauchy variables of scale gamma.
     z(x) = K_mm^{+1/2} k_m(x),
 
 so that z(x)'z(y) is the kernel of the projections on the span of the landmarks.
+
+Features are written into the array that keeps them, a block of rows at a time that stays in cache:
+arrays of a whole chunk would cost more for their pages, which many systems give back and take anew
+each time, than for what is computed.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,6 +32,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from .._core._gather import rbf
 from ..exceptions import InputError, NotPSDWarning, UnsupportedError
 from ..problem.kernels import Kernel, overflow_error
 from ..runtime.user_line import user_level
@@ -47,6 +53,8 @@ RANDOM_FEATURE_KERNELS = ("rbf", "laplacian")
 _LEAST_EIGENVALUE = 1e-12
 # Kernel values below this have lost digits to underflow; they pass for zero.
 _UNDERFLOW = float(np.finfo(float).tiny / np.finfo(float).eps)
+# Bytes of kernel values that are at hand at a time: half of a common second-level cache.
+_BLOCK_BYTES = 1 << 19
 
 
 class FeatureMap(Protocol):
@@ -65,20 +73,41 @@ class FeatureMap(Protocol):
         """Features, (rows, m) in float64 and finite; each row depends on that row of X alone."""
         ...
 
+    def write(self, X: Any, out: NDArray[np.floating]) -> None:
+        """The same into ``out``, whatever its precision; not finite there if they overflow it."""
+        ...
 
-def features_of(fmap: FeatureMap, X: Any, dtype: Any) -> NDArray[np.floating]:
-    """Features in the given precision, finite there too."""
-    Z = fmap.transform(X)
-    if Z.dtype == dtype:
-        return Z
+
+def features_of(
+    fmap: FeatureMap, X: Any, dtype: Any, out: NDArray[np.floating] | None = None
+) -> NDArray[np.floating]:
+    """Features in the given precision, finite there too; in ``out``, if it is given."""
+    if out is None and np.dtype(dtype) == np.float64:
+        return fmap.transform(X)
+    if out is None:
+        out = np.empty((X.shape[0], fmap.n_components), dtype=dtype)
     with np.errstate(over="ignore"):
-        short = Z.astype(dtype)
-    if not np.isfinite(short).all():
+        fmap.write(X, out)
+    if out.dtype != np.float64 and not np.isfinite(out).all():
         raise InputError(
-            f"features of these data overflow in {np.dtype(dtype)}: standardise the features of X "
+            f"features of these data overflow in {out.dtype}: standardise the features of X "
             "or use method_options={'dtype': 'float64'}"
         )
-    return short
+    return out
+
+
+def _made(fmap: FeatureMap, X: Any) -> FloatArray:
+    """Features in an array of their own."""
+    X = X if sparse.issparse(X) else np.asarray(X)
+    Z = np.empty((X.shape[0], fmap.n_components))
+    fmap.write(X, Z)
+    return Z
+
+
+def _blocks(n: int, width: int) -> list[slice]:
+    """Rows whose ``width`` numbers stay in cache."""
+    step = max(1, _BLOCK_BYTES // (8 * width))
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 @dataclass(frozen=True)
@@ -120,20 +149,22 @@ class RandomFourier:
         return self.frequencies.shape[0]
 
     def transform(self, X: Any) -> FloatArray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            angles = np.asarray(X @ self.frequencies)
-        if not np.isfinite(angles).all():
-            raise overflow_error("the kernel of the random Fourier features")
+        return _made(self, X)
+
+    def write(self, X: Any, out: NDArray[np.floating]) -> None:
         m = self.n_components
-        scale = np.sqrt(2.0 / m)
-        pairs = m // 2
-        Z = np.empty((angles.shape[0], m))
-        np.cos(angles[:, :pairs], out=Z[:, :pairs])
-        np.sin(angles[:, :pairs], out=Z[:, pairs : 2 * pairs])
-        if self.phase is not None:
-            np.cos(angles[:, -1] + self.phase, out=Z[:, -1])
-        Z *= scale
-        return Z
+        pairs, scale = m // 2, np.sqrt(2.0 / m)
+        for rows in _blocks(X.shape[0], m):
+            with np.errstate(over="ignore", invalid="ignore"):
+                angles = np.asarray(X[rows] @ self.frequencies)
+            if not np.isfinite(angles).all():
+                raise overflow_error("the kernel of the random Fourier features")
+            Z = out[rows]
+            np.cos(angles[:, :pairs], out=Z[:, :pairs])
+            np.sin(angles[:, :pairs], out=Z[:, pairs : 2 * pairs])
+            if self.phase is not None:
+                np.cos(angles[:, -1] + self.phase, out=Z[:, -1])
+            Z *= scale
 
 
 @dataclass(frozen=True)
@@ -146,7 +177,8 @@ class Nystroem:
 
     @classmethod
     def fit(cls, landmarks: Any, kernel: Kernel) -> Nystroem:
-        K = _finite_kernel(landmarks, landmarks, kernel)
+        K = np.empty((landmarks.shape[0], landmarks.shape[0]))
+        _finite(_kernel_with(landmarks, kernel), landmarks, kernel, K)
         values, vectors = np.linalg.eigh(0.5 * (K + K.T))
         largest = float(np.abs(values).max(initial=0.0))
         if values.min(initial=0.0) < min(-1e-8 * largest, -_UNDERFLOW):
@@ -174,7 +206,15 @@ class Nystroem:
         return float(self.kernel.gamma) if self.kernel.uses_gamma else None
 
     def transform(self, X: Any) -> FloatArray:
-        return np.asarray(_finite_kernel(X, self.landmarks, self.kernel) @ self.root)
+        return _made(self, X)
+
+    def write(self, X: Any, out: NDArray[np.floating]) -> None:
+        kernel_with, m = _kernel_with(self.landmarks, self.kernel), self.n_components
+        blocks = _blocks(X.shape[0], m)
+        room = np.empty((blocks[0].stop if blocks else 0, m))
+        for rows in blocks:
+            K = _finite(kernel_with, X[rows], self.kernel, room[: rows.stop - rows.start])
+            np.matmul(K, self.root, out=out[rows], casting="same_kind")
 
 
 @dataclass(frozen=True)
@@ -197,6 +237,9 @@ class OwnColumns:
 
     def transform(self, X: Any) -> FloatArray:
         return _dense(X)
+
+    def write(self, X: Any, out: NDArray[np.floating]) -> None:
+        out[:] = _dense(X)
 
 
 def make_feature_map(
@@ -232,11 +275,15 @@ def make_feature_map(
     return RandomFourier.draw(kernel.name, gamma, n_features, n_components, seed)
 
 
-def _finite_kernel(X: Any, Y: Any, kernel: Kernel) -> FloatArray:
+# Writes the kernel values of some rows into an array.
+_Kernel = Callable[[Any, FloatArray], None]
+
+
+def _finite(kernel_with: _Kernel, X: Any, kernel: Kernel, out: FloatArray) -> FloatArray:
     with np.errstate(over="ignore", invalid="ignore"):
-        K = cross_kernel(X, Y, kernel)
-    if np.isfinite(K).all():
-        return K
+        kernel_with(X, out)
+    if np.isfinite(out).all():
+        return out
     if callable(kernel.name):
         raise InputError("the kernel function returned values that are not finite")
     raise overflow_error(f"the {kernel.name} kernel")
@@ -251,36 +298,102 @@ def cross_kernel(X: Any, Y: Any, kernel: Kernel) -> FloatArray:
     >>> cross_kernel(np.zeros((1, 2)), np.ones((3, 2)), Kernel("rbf", gamma=0.5)).round(3)
     array([[0.368, 0.368, 0.368]])
     """
+    out = np.empty((X.shape[0], Y.shape[0]))
+    _kernel_with(Y, kernel)(X, out)
+    return out
+
+
+def _kernel_with(Y: Any, kernel: Kernel) -> _Kernel:
+    """The kernel values of any rows with those of Y; what these alone say is worked out once."""
     if callable(kernel.name):
-        K = np.asarray(kernel.name(_dense(X), _dense(Y)), dtype=float)
-        if K.shape != (X.shape[0], Y.shape[0]):
-            raise InputError(
-                f"the kernel function returned shape {K.shape} for {X.shape[0]} and {Y.shape[0]} "
-                "rows; it must be k(X, Y) with one row for each row of X"
-            )
-        return K
+        return _by_function(Y, kernel)
     if kernel.name == "laplacian":
-        return np.asarray(np.exp(-float(kernel.gamma) * cdist(_dense(X), _dense(Y), "cityblock")))
-    if kernel.name == "rbf" and not (sparse.issparse(X) or sparse.issparse(Y)):
-        # Distances lose digits when all rows are far from the origin.
-        centre = Y.mean(axis=0)
-        X, Y = X - centre, Y - centre
-    products = _dense(X @ Y.T)
-    if kernel.name == "linear":
-        return products
-    gamma = float(kernel.gamma)
+        return _laplacian_with(Y, float(kernel.gamma))
     if kernel.name == "rbf":
-        products *= -2.0
-        products += _squares(X)[:, None]
-        products += _squares(Y)
-        np.maximum(products, 0.0, out=products)
-        products *= -gamma
-        return np.asarray(np.exp(products, out=products))
-    products *= gamma
-    products += kernel.coef0
-    if kernel.name == "sigmoid":
-        return np.asarray(np.tanh(products, out=products))
-    return np.asarray(products**kernel.degree)
+        return _rbf_with(Y, float(kernel.gamma))
+
+    def of_products(X: Any, out: FloatArray) -> None:
+        out[:] = _dense(X @ Y.T)
+        if kernel.name == "linear":
+            return
+        out *= float(kernel.gamma)
+        out += kernel.coef0
+        if kernel.name == "sigmoid":
+            np.tanh(out, out=out)
+        else:
+            np.power(out, kernel.degree, out=out)
+
+    return of_products
+
+
+def _by_function(Y: Any, kernel: Kernel) -> _Kernel:
+    others = _dense(Y)
+
+    def by_function(X: Any, out: FloatArray) -> None:
+        assert callable(kernel.name)
+        K = np.asarray(kernel.name(_dense(X), others), dtype=float)
+        if K.shape != out.shape:
+            raise InputError(
+                f"the kernel function returned shape {K.shape} for {X.shape[0]} and "
+                f"{len(others)} rows; it must be k(X, Y) with one row for each row of X"
+            )
+        out[:] = K
+
+    return by_function
+
+
+def _laplacian_with(Y: Any, gamma: float) -> _Kernel:
+    others = _dense(Y)
+
+    def laplacian(X: Any, out: FloatArray) -> None:
+        np.multiply(cdist(_dense(X), others, "cityblock"), -gamma, out=out)
+        np.exp(out, out=out)
+
+    return laplacian
+
+
+def _rbf_with(Y: Any, gamma: float) -> _Kernel:
+    apart = _plus_norms(Y)
+    distances = apart if sparse.issparse(Y) else _with_norms(Y)
+
+    def rbf_of(X: Any, out: FloatArray) -> None:
+        (apart if sparse.issparse(X) else distances)(X, out)
+        np.maximum(out, 0.0, out=out)
+        if np.isfinite(gamma * out.max(initial=0.0)):
+            rbf(out, gamma, out)
+        else:  # what is no number stays none
+            np.exp(np.multiply(out, -gamma, out=out), out=out)
+
+    return rbf_of
+
+
+def _plus_norms(Y: Any) -> _Kernel:
+    """Squared distances where rows are sparse, and so are not centred."""
+    squares = _squares(Y)
+
+    def distances(X: Any, out: FloatArray) -> None:
+        np.multiply(_dense(X @ Y.T), -2.0, out=out)
+        out += _squares(X)[:, None]
+        out += squares
+
+    return distances
+
+
+def _with_norms(Y: FloatArray) -> _Kernel:
+    """Squared distances of dense rows: the norms ride along, [x, ||x||^2, 1] [-2y, 1, ||y||^2]'.
+
+    They lose digits when all rows are far from the origin, so that rows are centred.
+    """
+    centre = Y.mean(axis=0)
+    centred = Y - centre
+    right = np.vstack([-2.0 * centred.T, np.ones(len(Y)), _squares(centred)])
+
+    def distances(X: Any, out: FloatArray) -> None:
+        left = np.ones((len(X), X.shape[1] + 2))
+        left[:, -2] = _squares(np.subtract(X, centre, out=left[:, :-2]))
+        np.matmul(left, right, out=out)
+
+    return distances
 
 
 def _dense(X: Any) -> NDArray[np.float64]:

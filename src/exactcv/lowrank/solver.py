@@ -492,8 +492,7 @@ def _has_all(plan: Columns, p: int) -> bool:
 
 
 def _near_rows(sums: Sums, p: int, loss: LossRule) -> _Near:
-    parts = [(*part.column(p), part.u[p]) for part in sums.gathered]
-    rows, Z, y, weight, u = (np.concatenate(column) for column in zip(*parts, strict=True))
+    rows, Z, y, weight, u = sums.gathered.column(p)
     return _Near(rows, Z, loss(y), weight, u)
 
 

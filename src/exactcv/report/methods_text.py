@@ -62,13 +62,15 @@ def methods_text(source: Source) -> str:
 
 
 def _data(it: Overview) -> str:
-    rows, first = np.unique(it.left_out.row, return_index=True)
+    found = it.n_different
+    tested = "" if found == it.n_rows else f"; {found} of them were tested"
     if it.numbers is not None:
-        tested = "" if len(rows) == it.n_rows else f"; {len(rows)} of them were tested"
         return f"The data have {it.n_rows} rows with a number each{tested}."
-    counts = np.bincount(it.left_out.truth[first], minlength=len(it.classes))
+    truth = it.left_out.truth
+    if found < len(truth):  # each row once
+        truth = truth[np.unique(it.left_out.row, return_index=True)[1]]
+    counts = np.bincount(truth, minlength=len(it.classes))
     each = ", ".join(f"{n} of class {c!s}" for n, c in zip(counts, it.classes, strict=True))
-    tested = "" if len(rows) == it.n_rows else f"; {len(rows)} of them were tested"
     return f"The data have {it.n_rows} rows in {len(it.classes)} classes ({each}){tested}."
 
 

@@ -252,18 +252,28 @@ def _columns(
     """The cells of the rows, column by column; an empty list if there are no rows."""
     width = len(first)
     columns: list[list[str]] = [[] for _ in range(width)]
+    block: list[list[str]] = []  # turned into columns at once, which is quicker than cell by cell
     for count, (line, row) in enumerate(rows, start=1):
-        if count % BLOCK == 0:
-            budget.take(BLOCK * _bytes_of(row), f"the first {count} rows of {source}")
         if len(row) != width:
             above = width == 1 or first[0].lstrip().startswith("#")
             raise InputError(
                 f"{source}, line {line}: {len(row)} cells where the first line has {width}"
                 + ("; remove what stands above the names of the columns" if above else "")
             )
-        for column, cell in zip(columns, row, strict=True):
-            column.append(cell)
+        block.append(row)
+        if len(block) == BLOCK:
+            budget.take(BLOCK * _bytes_of(row), f"the first {count} rows of {source}")
+            _extend(columns, block)
+    _extend(columns, block)
     return columns if columns[0] else []
+
+
+def _extend(columns: list[list[str]], block: list[list[str]]) -> None:
+    """The rows of the block join the columns."""
+    if block:
+        for column, cells in zip(columns, zip(*block, strict=True), strict=True):
+            column.extend(cells)
+    block.clear()
 
 
 def _bytes_of(row: list[str]) -> int:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..exceptions import InputError
 from ..lowrank.rows.spilled import SpilledRows
 from ..runtime.memory import parse_bytes
-from ..types import FloatArray
+from ..types import FloatArray, IntArray
 from .notation import PLAIN
 from .preparation import Preparation
 from .stream_median import Part, medians
@@ -89,10 +89,12 @@ class Codes:
     place: dict[str, int] = field(default_factory=dict)
     parts: list[NDArray[np.int32]] = field(default_factory=list)
 
-    def add(self, cells: list[str]) -> None:
+    def add(self, cells: list[str], which: IntArray | None = None) -> None:
+        """More cells; with ``which`` cell ``which[i]`` is that of row i."""
         place = self.place
         found = (place.setdefault(cell, len(place)) for cell in cells)
-        self.parts.append(np.fromiter(found, dtype=np.int32, count=len(cells)))
+        codes = np.fromiter(found, dtype=np.int32, count=len(cells))
+        self.parts.append(codes if which is None else codes[which])
 
     def all(self) -> NDArray[np.int32]:
         return np.concatenate(self.parts)
@@ -140,7 +142,7 @@ class _Pass:
 
     def add(self, piece: Table) -> None:
         roles = self.roles
-        self._labels.add(self._whole(piece, roles.target, "target"))
+        self._labels.add(*self._whole(piece, roles.target, "target"))
         if len(self._labels.place) > MOST_LABELS:
             raise InputError(
                 f"{piece.source}: the target {roles.target!r} has more than {MOST_LABELS} "
@@ -152,7 +154,7 @@ class _Pass:
             weight = _weights(piece, roles.weight)
             self._weights.append(weight)
         if roles.groups is not None:
-            self._groups.add(self._whole(piece, roles.groups, "group"))
+            self._groups.add(*self._whole(piece, roles.groups, "group"))
         if roles.id is not None:
             self._names.append(_texts(piece, roles.id))
         if not self.n:
@@ -182,17 +184,18 @@ class _Pass:
         }
 
     @staticmethod
-    def _whole(piece: Table, name: str, what: str) -> list[str]:
-        """The cells of a column that must have one in every row."""
-        cells = piece.texts(name)
+    def _whole(piece: Table, name: str, what: str) -> tuple[list[str], IntArray | None]:
+        """The kinds of cells of a column that must have one in every row (`Table.kinds_of`)."""
+        cells, which = piece.kinds_of(name)
         whole = [cell for cell in cells if cell is not None]
         if len(whole) < len(cells):
-            row = piece.number_of(cells.index(None))
+            gap = cells.index(None)
+            row = piece.number_of(gap if which is None else int(np.argmax(which == gap)))
             raise InputError(
                 f"{piece.source}: the {what} {name!r} is missing in row {row}; remove the rows "
                 "without one"
             )
-        return whole
+        return whole, which
 
     def y(self) -> NDArray[Any]:
         """Labels, by the rule for all texts that occur."""

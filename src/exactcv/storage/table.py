@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputError
-from ..types import FloatArray
+from ..types import FloatArray, IntArray
 from .notation import FLAGS, MISSING, PLAIN, Notation, fitting, in_some_notation
 
 __all__ = ["NUMBERS", "Table", "listed", "parse_labels"]
@@ -111,7 +111,7 @@ class Table:
             except ValueError:
                 self._known[name] = None
             else:
-                odd = any("_" in cell for cell in cells)
+                odd = "_" in "".join(cells)
                 self._known[name] = None if odd else values
         return self._known[name]
 
@@ -129,6 +129,19 @@ class Table:
             return [None if math.isnan(v) else _shortest(v) for v in cells.tolist()]
         stripped = (cell.strip() for cell in cells)
         return [None if cell.lower() in MISSING else cell for cell in stripped]
+
+    def kinds_of(self, name: str) -> tuple[list[str | None], IntArray | None]:
+        """Texts, and which of them is the cell of each row; None if these are all cells in order.
+
+        Of a column of numbers each number has one text, which takes a thousandth of the time.
+        """
+        cells = self._cells(name)
+        if not isinstance(cells, np.ndarray):
+            return self.texts(name), None
+        values, first, which = np.unique(cells, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # as they come
+        texts = [None if math.isnan(v) else _shortest(v) for v in values[order].tolist()]
+        return texts, np.argsort(order)[which]
 
     def numbers(self, name: str) -> FloatArray:
         """Cells as numbers, NaN where missing; ``InputError`` names the first that is none."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ...exceptions import InputError, InputTypeError
+from ...runtime.pages import KeptPages
 from ...runtime.threads import SingleThreadedBlas
 from ...types import FloatArray, IntArray
 from ..features import FeatureMap, features_of
@@ -163,7 +164,7 @@ def _apply(
 ) -> Any:
     """One partition, in chunks that do not take too much room; ``packs``: for the journey."""
     results, block = [], row_block(block)
-    with SingleThreadedBlas():
+    with SingleThreadedBlas(), KeptPages():
         for first in range(0, len(y), chunk_rows):
             part = slice(first, first + chunk_rows)
             rows = _part_of(block, part)
@@ -187,8 +188,10 @@ class _Make:
         self.names, self.fmap, self.dtype = names, fmap, dtype
         self.chunk_rows = chunk_rows
 
-    def __call__(self, block: Any, start: int) -> NDArray[np.floating]:
-        return features_of(self.fmap, _rows_of(block, self.names, start), self.dtype)
+    def __call__(
+        self, block: Any, start: int, out: NDArray[np.floating] | None = None
+    ) -> NDArray[np.floating]:
+        return features_of(self.fmap, _rows_of(block, self.names, start), self.dtype, out)
 
     def in_chunks(self, block: Any, start: int) -> NDArray[np.floating]:
         """The same, of a block whose kernel values would take much room at once."""
@@ -197,7 +200,7 @@ class _Make:
         made = np.empty((n, self.fmap.n_components), dtype=self.dtype)
         for first in range(0, n, self.chunk_rows):
             part = slice(first, first + self.chunk_rows)
-            made[part] = self(_part_of(block, part), start + first)
+            self(_part_of(block, part), start + first, made[part])
         return made
 
 
@@ -376,12 +379,12 @@ class DaskRunner:
 
 
 def _call(make: _Make, block: Any, start: int) -> Any:
-    with SingleThreadedBlas():
+    with SingleThreadedBlas(), KeptPages():
         return make.in_chunks(block, start)
 
 
 def _alone(work: Callable[..., Any], *arguments: Any) -> Any:
-    with SingleThreadedBlas():
+    with SingleThreadedBlas(), KeptPages():
         return work(*arguments)
 
 

@@ -89,7 +89,8 @@ class LocalRunner:
             self._kept = kept
 
     def _fill(self, kept: NDArray[np.floating], k: int) -> None:
-        kept[self.bounds[k] : self.bounds[k + 1]] = self._features(k)
+        out = kept[self.bounds[k] : self.bounds[k + 1]]
+        features_of(self.feature_map, self.source.read(k), self.dtype, out)
 
     def _features(self, k: int) -> NDArray[np.floating]:
         return features_of(self.feature_map, self.source.read(k), self.dtype)

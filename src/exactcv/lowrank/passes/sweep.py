@@ -14,7 +14,7 @@ are merged in the order of the chunks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from operator import add
 from typing import Any, Protocol
@@ -71,19 +71,34 @@ class Columns:
 
 @dataclass(frozen=True)
 class Gathered:
-    """Rows near the margin: for column p, ``index[p]`` points into the rows, u[p] are values."""
+    """Rows near the margin; for each entry its column, where its row is among these, and its value.
+
+    Few arrays whatever the number of columns: each is a message of its own when they travel.
+    """
 
     rows: IntArray
     Z: FloatArray
     y: FloatArray
     weight: FloatArray
-    index: list[IntArray]
-    u: list[FloatArray]
+    of: IntArray
+    index: IntArray
+    u: FloatArray
 
-    def column(self, p: int) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-        """Row numbers, features, labels (or numbers) and weights of one column's rows."""
-        k = self.index[p]
-        return self.rows[k], self.Z[k], self.y[k], self.weight[k]
+    def column(self, p: int) -> tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Row numbers, features, labels (or numbers), weights and values of one column's rows."""
+        entries = self.of == p
+        k = self.index[entries]
+        return self.rows[k], self.Z[k], self.y[k], self.weight[k], self.u[entries]
+
+    @classmethod
+    def together(cls, parts: list[Gathered]) -> Gathered:
+        """Those of rows that follow each other."""
+        starts = np.cumsum([0, *(len(part.rows) for part in parts[:-1])])
+        moved = [replace(one, index=one.index + at) for one, at in zip(parts, starts, strict=True)]
+        names = [field.name for field in fields(cls)]
+        return cls(
+            **{name: np.concatenate([getattr(one, name) for one in moved]) for name in names}
+        )
 
 
 @dataclass(frozen=True)
@@ -92,7 +107,7 @@ class Sums:
 
     rest: SideSums  # of the rows that are not collected
     near: FloatArray  # (P, 2), sum of w_i within the width by side, rows kept or not
-    gathered: list[Gathered]
+    gathered: Gathered
 
 
 class Work(Protocol):
@@ -133,22 +148,22 @@ def sweep(chunk: Chunk, columns: Columns, left_out: LeftOut) -> Sums:
     near_rows(
         u, loss.knots, up, weights, columns.width, keys, columns.rate, near.view(np.uint8), mass
     )
-    return Sums(side_sums(chunk.Z, loss, u, weights, ~near), mass, [_gather(chunk, u, near)])
+    return Sums(side_sums(chunk.Z, loss, u, weights, ~near), mass, _gather(chunk, u, near))
 
 
 def _gather(chunk: Chunk, u: FloatArray, near: NDArray[np.bool_]) -> Gathered:
     used = np.flatnonzero(near.any(axis=1))
     position = np.full(len(chunk.y), -1, dtype=np.intp)
     position[used] = np.arange(len(used))
-    index = [np.flatnonzero(column) for column in near.T]
-    values = [u[rows, p] for p, rows in enumerate(index)]
+    of, rows = np.nonzero(near.T)
     return Gathered(
         rows=used + chunk.start,
         Z=chunk.Z[used],
         y=chunk.y[used],
         weight=chunk.weight[used],
-        index=[position[rows] for rows in index],
-        u=values,
+        of=of,
+        index=position[rows],
+        u=u[rows, of],
     )
 
 
@@ -158,5 +173,5 @@ def merge(parts: Iterable[Sums]) -> Sums:
     return Sums(
         rest=reduce(add, (part.rest for part in parts)),
         near=np.sum([part.near for part in parts], axis=0),
-        gathered=[one for part in parts for one in part.gathered],
+        gathered=Gathered.together([part.gathered for part in parts]),
     )
