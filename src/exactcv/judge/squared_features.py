@@ -203,32 +203,39 @@ def _reach(C: FloatArray | float, extent: Extent) -> FloatArray:
 
 @dataclass(frozen=True)
 class Inverse:
-    """How well V diag(s) V' stands for a matrix S: the lengths of S v_k - s_k v_k, and V V' - I.
+    """How well V diag(s) V' stands for a matrix S.
+
+    With R = S V - V diag(s) of columns r_k: their lengths, and at most the largest singular value
+    of R once they all have length one; the rounding of S, a sum over rows; and ||V V' - I||.
 
     Examples
     --------
-    >>> values, vectors = np.linalg.eigh(np.array([[2.0, 1.0], [1.0, 2.0]]))
-    >>> found = Inverse.of(np.array([[2.0, 1.0], [1.0, 2.0]]), values, vectors)
+    >>> S = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> found = Inverse.of(S, *np.linalg.eigh(S))
     >>> bool(found.residual.max() < 1e-14), bool(found.skew < 1e-14)
     (True, True)
     """
 
     residual: FloatArray
+    largest: float
+    rounding: float
     skew: float
 
     @classmethod
     def of(cls, S: FloatArray, values: FloatArray, vectors: FloatArray) -> Inverse:
-        apart = np.linalg.norm(S @ vectors - vectors * values, axis=0)
-        # S is a sum over rows, rounded.
-        apart += ROUNDOFF * float(np.trace(S))
+        R = S @ vectors - vectors * values
+        length = np.linalg.norm(R, axis=0)
+        R /= np.where(length > 0, length, 1.0)
+        largest = float(np.sqrt(np.abs(R.T @ R).sum(axis=0).max(initial=0.0)))
         skew = vectors.T @ vectors
         skew[np.diag_indices_from(skew)] -= 1.0
-        return cls(apart, float(np.linalg.norm(skew)) + ROUNDOFF * len(S))
+        apart = float(np.linalg.norm(skew)) + ROUNDOFF * len(S)
+        return cls(length, largest, ROUNDOFF * float(np.trace(S)), apart)
 
-    def miss(self, Y: FloatArray, length: FloatArray, damping: FloatArray) -> FloatArray:
-        """||M P~ x - x|| of rows with Y = X V, at most: (rows, L) for damping (L, m)."""
-        found: FloatArray = np.abs(Y) @ (damping * self.residual).T
-        return found + self.skew * length[:, None]
+    def miss(self, squares: FloatArray, length: FloatArray, damping: FloatArray) -> FloatArray:
+        """||M P~ x - x|| at most, (rows, L): of rows with squares (X V)^2, for damping (L, m)."""
+        along = self.largest * np.sqrt(squares @ ((damping * self.residual) ** 2).T)
+        return along + self.rounding * np.sqrt(squares @ (damping**2).T) + self.skew * length
 
 
 class Gone(NamedTuple):
@@ -236,7 +243,7 @@ class Gone(NamedTuple):
 
     mass, lever : sum w_i and sum w_i ||x_i||.
     bent, off : sum |r_i| ||x_i|| and sum |r_i| of the brackets r above, with their rounding.
-    missed : sum |alpha_i| ||M P~ x_i - x_i||.
+    missed : ||(M P~ - I) X' alpha||, at most.
     saved : sum alpha_i e_i / 2, by which P falls, in units of C.
     """
 

@@ -7,7 +7,9 @@
 2. One pass over the rows is the proof: it gives the gradient.  Where sums have lost digits that the
    tolerance asks for, a Newton step with this gradient makes up for them.
 3. Single rows and small folds are left out by formula, in a pass; large folds have their sums taken
-   off and are proved by the rows, as in 2.  Which of both costs less is known beforehand.
+   off and are proved by the rows, as in 2.  Which of both costs less is known beforehand.  What
+   rounding keeps from the tolerance after the formula (large C, as many features as rows) is done
+   the other way as well.
 """
 
 from __future__ import annotations
@@ -52,6 +54,8 @@ __all__ = ["METHOD", "Squared"]
 CENTRE_ROWS = 1000
 # Newton steps that make up for rounding, at most.
 STEPS = 3
+# Rows whose leaving out is done again, at most, if their figures miss the tolerance.
+MOST_AGAIN = 256
 # Of the memory: what sums of folds, columns of a pass, and rows of folds may take each.
 SHARE = 8
 
@@ -110,6 +114,14 @@ class _Full(NamedTuple):
     at_bound: float = np.nan
 
 
+class _Small(NamedTuple):
+    """Solutions without a small fold, (L, m + 1), and their figures."""
+
+    theta: FloatArray
+    kkt: FloatArray
+    gap: FloatArray
+
+
 @dataclass
 class _Columns:
     """Training problems that are solved together: theta is (P, m + 1), of the shifted rows."""
@@ -138,7 +150,7 @@ class _Work:
 
     def all_rows(self) -> None:
         """Sums, the eigendecomposition, and the solutions of the grid."""
-        first = next(iter(self._batches_of_sums()), [])
+        first = self._large_ones[: self._sums_at_once]
         whole, *parts = self._moments(first, True)
         self._known = dict(zip(first, parts, strict=True))
         self.moments: Moments = whole
@@ -239,13 +251,30 @@ class _Work:
         if self.task.folds.every_row_alone:
             self._each_row()
             return
+        again: list[int] = []
         for some in self._batches_of_rows():
-            self._enter(self._small_folds(some))
-        for some in self._batches_of_sums():
+            found = self._small_folds(some)
+            judged = {f: one for f, one in found.items() if self._noted(f, one.kkt, one.gap)}
+            again += [f for f in found if f not in judged]
+            self._enter({f: one.theta for f, one in judged.items()})
+        self._large(again)
+
+    def _large(self, again: list[int]) -> None:
+        """Folds that are not small, and those that rounding has kept from their tolerance."""
+        for some in _batches(self._large_ones + again, self._sums_at_once):
             self._enter(self._large_folds(some))
+
+    def _noted(self, fold: int, kkt: FloatArray, gap: FloatArray) -> bool:
+        """Enter the figures (L,) of a fold, if they meet the tolerance."""
+        good = bool((np.maximum(kkt, gap) <= self.task.tol).all())
+        if good:
+            self.entries.note_some(np.arange(len(kkt)), np.full(len(kkt), fold), kkt, gap)
+        return good
 
     def _enter(self, theta: dict[int, FloatArray]) -> None:
         """Solutions (L, m + 1) of folds, their models, and what they say of their tests."""
+        if not theta:
+            return
         outside = {f: self.view.outside(one) for f, one in theta.items()}
         for f, one in outside.items():
             for l, each in enumerate(one):
@@ -263,23 +292,33 @@ class _Work:
         Cs, entries = self.task.grid.Cs, self.entries
         at = np.searchsorted(self.Cs, Cs)
         slopes, mass = [self.slopes[k] for k in at], self.ridge.training.mass
-        points = np.arange(len(Cs))
+        points, again = np.arange(len(Cs)), []
 
         def use(chunk: Chunk, left: LeftRows) -> None:
             rows = np.arange(chunk.start, chunk.start + len(left.values))
             kkt, gap = without(slopes, Cs, mass, self.extent, left.gone, self.fit_intercept)
+            good = (np.maximum(kkt, gap) <= self.task.tol).all(axis=1)
+            if np.count_nonzero(~good) + len(again) <= MOST_AGAIN:
+                again.extend(rows[~good].tolist())
+            else:
+                good[:] = True
+            kept = np.flatnonzero(good)
             entries.note_some(
-                np.tile(points, len(rows)), np.repeat(rows, len(Cs)), kkt.ravel(), gap.ravel()
+                np.tile(points, len(kept)),
+                np.repeat(rows[kept], len(Cs)),
+                kkt[kept].ravel(),
+                gap[kept].ravel(),
             )
             entries.decide(slice(None), rows, left.values.T)
-            idle = int(np.count_nonzero(chunk.weight == 0))
+            idle = int(np.count_nonzero(chunk.weight[kept] == 0))
             entries.settle("unchanged", idle * len(Cs))
-            entries.settle("solved", (len(rows) - idle) * len(Cs))
+            entries.settle("solved", (len(kept) - idle) * len(Cs))
 
         self.passes += 1
         self.runner.each(LeaveEach(self.view, self.ridge, self.theta[at], Cs), use)
+        self._large(again)
 
-    def _small_folds(self, some: list[int]) -> dict[int, FloatArray]:
+    def _small_folds(self, some: list[int]) -> dict[int, _Small]:
         """By formula, from the solutions of all rows."""
         rows = np.unique(np.concatenate([self.task.folds.left_out[f] for f in some]))
         work = TakeRows(self.view, rows)
@@ -289,7 +328,7 @@ class _Work:
         found = self.workers.map(lambda f: self._small_fold(f, rows, taken), some)
         return dict(zip(some, found, strict=True))
 
-    def _small_fold(self, f: int, rows: IntArray, taken: Taken) -> FloatArray:
+    def _small_fold(self, f: int, rows: IntArray, taken: Taken) -> _Small:
         task = self.task
         Cs = task.grid.for_fold(task.folds, f)
         at = np.searchsorted(self.Cs, Cs)
@@ -298,9 +337,7 @@ class _Work:
         slopes = [self.slopes[k] for k in at]
         mass = self.ridge.training.mass
         kkt, gap = without(slopes, Cs, mass, self.extent, gone, self.fit_intercept)
-        with self.entries.lock:
-            self.entries.note_some(np.arange(len(Cs)), np.full(len(Cs), f), kkt, gap)
-        return theta
+        return _Small(theta, kkt, gap)
 
     def _large_folds(self, some: list[int]) -> dict[int, FloatArray]:
         """From the sums over their training rows."""
@@ -347,7 +384,7 @@ class _Work:
         return [int(k) for k in np.flatnonzero(f**2 * (m + f) <= m**3 + 4.0 * n * m)]
 
     @cached_property
-    def _large(self) -> list[int]:
+    def _large_ones(self) -> list[int]:
         if self.task.folds.every_row_alone:
             return []
         small = set(self._small)
@@ -360,9 +397,10 @@ class _Work:
             return rows, False
         return complement(rows, self.task.problem.n), True
 
-    def _batches_of_sums(self) -> Iterator[list[int]]:
+    @property
+    def _sums_at_once(self) -> int:
         each = 8 * (self.m + 2) ** 2 * (2 + max(1, self.workers.n_threads))
-        return _batches(self._large, max(1, self.task.budget // (SHARE * each)))
+        return max(1, self.task.budget // (SHARE * each))
 
     def _batches_of_rows(self) -> Iterator[list[int]]:
         sizes = np.diff(self.task.folds.out_offsets)

@@ -82,7 +82,8 @@ class Ridge:
         """Each of the rows (shifted by a) alone left out; theta (L, m + 1) are the solutions."""
         damping, length, Y = self._turned(X, Cs)
         w, miss = weight[:, None], y[:, None] - X @ theta[:, :-1].T - theta[:, -1]
-        h = Y**2 @ damping.T
+        squares = Y**2
+        h = squares @ damping.T
         if self.fit_intercept:
             h += 1.0 / self.training.mass
         alpha = w * miss / (1.0 - w * h)
@@ -92,7 +93,7 @@ class Ridge:
             lever=(w * length[:, None]) * self.fit_intercept,
             bent=spread * length[:, None],
             off=spread * self.fit_intercept,
-            missed=np.abs(alpha) * self.inverse.miss(Y, length, damping),
+            missed=np.abs(alpha) * self.inverse.miss(squares, length[:, None], damping),
             saved=0.5 * alpha * miss,
         )
         return LeftRows(y[:, None] - miss - h * alpha, gone)
@@ -111,16 +112,21 @@ class Ridge:
             alpha[l] = np.linalg.solve(np.eye(len(y)) - weight[:, None] * H, weight * miss[l])
             moved[l] = H @ alpha[l]
         spread = bracket(alpha, moved, weight, miss)
-        w = theta[:, :-1] - (damping * (alpha @ Y)) @ self.vectors.T
+        together = alpha @ Y
+        w = theta[:, :-1] - (damping * together) @ self.vectors.T
         centre = theta[:, -1] + theta[:, :-1] @ self.training.mean - level * alpha.sum(axis=1)
         value = centre - w @ self.training.mean if self.fit_intercept else np.zeros(len(Cs))
-        missed = np.abs(alpha) * self.inverse.miss(Y, length, damping).T
+        reach, squares = np.linalg.norm(together, axis=1), together**2
+        missed = [
+            self.inverse.miss(one[None], far, each[None])[0, 0]
+            for one, far, each in zip(squares, reach, damping, strict=True)
+        ]
         gone = Gone(
             mass=np.full(1, weight.sum()),
             lever=np.full(1, weight @ length) * self.fit_intercept,
             bent=spread @ length,
             off=spread.sum(axis=1) * self.fit_intercept,
-            missed=missed.sum(axis=1),
+            missed=np.array(missed),
             saved=0.5 * (alpha * miss).sum(axis=1),
         )
         return np.column_stack([w, value]), gone
