@@ -95,8 +95,8 @@ class SVRCV(RegressorMixin, KernelRegressor):
     approx : {"rff", "nystroem"}, optional
         Features in place of the kernel, as in ``cross_validate``: for rows whose kernel matrix
         would not fit.
-    n_components : int
-        How many of them.
+    n_components : int or "auto"
+        How many of them.  "auto" as in ``cross_validate``, for each gamma and epsilon by itself.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class SVRCV(RegressorMixin, KernelRegressor):
         verbose: int = 0,
         memory_limit: MemoryLimit | None = None,
         approx: Approx | None = None,
-        n_components: int = 200,
+        n_components: int | Literal["auto"] = 200,
     ):
         self.Cs = Cs
         self.lambdas = lambdas

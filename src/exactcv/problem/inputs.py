@@ -50,6 +50,7 @@ from .weights import (
 )
 
 __all__ = [
+    "APPROX_LOSSES",
     "Data",
     "Present",
     "check_approx",
