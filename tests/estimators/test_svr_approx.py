@@ -14,6 +14,7 @@ from sklearn.model_selection import KFold
 
 import exactcv
 from exactcv import SVRCV, QuantileSVRCV
+from exactcv.crossval import components
 from exactcv.storage.quantile_model import quantiles_in, quantiles_tree
 
 GRID: dict[str, Any] = {"Cs": [0.1, 5.0, 100.0], "epsilon": [0.05, 0.2], "cv": KFold(4)}
@@ -97,7 +98,7 @@ def test_it_becomes_another_model_when_it_is_fitted_again() -> None:
     [
         ({"approx": "other"}, "approx"),
         ({"n_components": 0}, "n_components must be at least 1"),
-        ({"n_components": "auto"}, "takes n_components as a number"),
+        ({"n_components": "many"}, "must be an integer or 'auto', got 'many'"),
         ({"n_components": 41}, "n_components=41 is more than the 40 rows"),
         ({"method": "refit"}, "method='exact'"),
         ({"kernel": "linear", "approx": "rff"}, "random Fourier features"),
@@ -107,6 +108,37 @@ def test_what_is_refused(settings: dict[str, Any], message: str) -> None:
     X, y = wave(40)
     with pytest.raises(exactcv.ExactCVError, match=message):
         SVRCV(**({"gamma": 0.5} | GRID | FEATURES | settings)).fit(X, y)
+
+
+def test_it_finds_how_many_features_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each point by itself; what it ends with is what that number gives."""
+    monkeypatch.setattr(components, "FIRST", 4)
+    X, y = wave(120)
+    given: dict[str, Any] = {"gamma": [0.05, 1.0], "epsilon": [0.05, 0.3], "Cs": None}
+    model = SVRCV(**(GRID | FEATURES | given | {"n_components": "auto", "cv": KFold(3)}))
+    model.fit(X, y)
+    m = len(model.weights_)
+    assert m > 4 and "more gain less than the standard error" in " ".join(model.summary().split())
+    assert f"{m} components" in model.summary()
+    assert model.certificate_.exact
+    same = clone(model).set_params(
+        n_components=m, gamma=model.gamma_, epsilon=model.epsilon_, Cs=[model.C_]
+    )
+    same.fit(X, y)
+    np.testing.assert_allclose(same.predict(X), model.predict(X), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(same.left_out_, model.left_out_, rtol=0, atol=1e-9)
+    found = model.predict_interval(X[:3], method="cv+")
+    np.testing.assert_allclose(found, same.predict_interval(X[:3], method="cv+"), atol=1e-7)
+    levels = QuantileSVRCV(
+        quantiles=(0.2, 0.7),
+        Cs=[1.0],
+        gamma=0.5,
+        cv=KFold(3),
+        **(FEATURES | {"n_components": "auto"}),
+    ).fit(X, y)
+    assert [len(one) for one in levels.weights_] == [
+        one.n_components for one in levels.feature_map_
+    ]
 
 
 def test_no_kernel_no_nested_score() -> None:

@@ -34,6 +34,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.reference.residuals import ROUNDOFF
+from ..exceptions import InputError
 from ..types import FloatArray
 from .features import FLOOR, Figures
 
@@ -88,9 +89,10 @@ class Moments:
             X, y, weight = X[used], y[used], weight[used]
         V = np.empty((len(y), X.shape[1] + 2))
         V[:, :-2], V[:, -2], V[:, -1] = X, 1.0, y
-        widest = float(np.sqrt(np.einsum("ij,ij->i", X, X).max(initial=0.0)))
         V *= np.sqrt(weight)[:, None]
-        return cls(V.T @ V, widest, float(weight.min(initial=np.inf)))
+        with np.errstate(over="ignore", invalid="ignore"):  # who uses them looks
+            widest = float(np.sqrt(np.einsum("ij,ij->i", X, X).max(initial=0.0)))
+            return cls(V.T @ V, widest, float(weight.min(initial=np.inf)))
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(
@@ -106,6 +108,11 @@ class Moments:
     def training(self, fit_intercept: bool) -> Training:
         """The same about their mean."""
         A = self.products
+        if not np.isfinite(A).all():
+            raise InputError(
+                "the squares of the features overflow: standardise the features of X, or leave "
+                "out columns of huge numbers"
+            )
         sums, mass = A[:-2, -2], float(A[-2, -2])
         if not fit_intercept:
             return Training(A[:-2, :-2], A[:-2, -1], np.zeros(len(sums)), 0.0, mass)
@@ -127,7 +134,7 @@ class Training:
 
 @dataclass(frozen=True)
 class ResidualSums:
-    """Sums over some rows at P solutions: of w e (z - a), w e, |w e|, |w e| ||z - a||, w e^2 / 2."""
+    """Over some rows at P solutions: of w e (z - a), w e, |w e|, |w e| ||z - a|| and w e^2 / 2."""
 
     pull: FloatArray  # (P, m)
     total: FloatArray  # (P,)
@@ -185,7 +192,7 @@ def slope(
     rounding = ROUNDOFF * C * float(sums.added[p])
     hidden = ROUNDOFF * float(sums.taken[p]) / training.mass if fit_intercept else 0.0
     away, shift = float(np.linalg.norm(gradient)) + rounding, abs(off) / training.mass + hidden
-    reach = _reach(C, extent)
+    reach = float(_reach(C, extent))
     kkt = (away * reach + shift + (0.0 if fit_intercept else abs(theta[-1]))) / extent.unit
     gap = 0.5 * away**2 + 0.5 * C * training.mass * shift**2
     primal = 0.5 * float(w @ w) + C * float(sums.loss[p])
@@ -270,10 +277,7 @@ def without(
     """KKT violation and relative gap of solutions without some rows, (..., L)."""
     away, shift, primal = np.array([(s.away, s.shift, s.figures.primal) for s in slopes]).T
     left = mass - gone.mass
-    if not fit_intercept:
-        shift = np.zeros_like(shift)
-    else:
-        shift = (mass * shift + gone.off) / left
+    shift = (mass * shift + gone.off) / left * fit_intercept
     # About the mean of the rows that are left.
     away = away + Cs * (gone.bent + gone.missed + shift * gone.lever)
     kkt = (away * _reach(Cs, extent) + shift) / extent.unit

@@ -105,7 +105,9 @@ class Entries:
         if not (kkt <= self.task.tol and gap <= self.task.tol):
             self.unresolved.append((l, fold))
 
-    def note_some(self, points: IntArray, folds: IntArray, kkt: FloatArray, gap: FloatArray) -> None:
+    def note_some(
+        self, points: IntArray, folds: IntArray, kkt: FloatArray, gap: FloatArray
+    ) -> None:
         """Enter the judge's figures of many solutions."""
         np.maximum.at(self.kkt, points, kkt)
         np.maximum.at(self.gap, points, gap)

@@ -163,9 +163,7 @@ class _Work:
             self.theta, self.Cs, np.full(len(self.Cs), -1), [self.ridge] * len(self.Cs)
         )
         self.theta, self.slopes = columns.theta, columns.slopes
-        self.entries.full(
-            [self._full(int(k)) for k in which[: len(self.task.grid)]]
-        )
+        self.entries.full([self._full(int(k)) for k in which[: len(self.task.grid)]])
 
     def _all_Cs(self) -> list[FloatArray]:
         """C along the grid, and of the folds that begin from the solution of all rows."""
@@ -196,7 +194,7 @@ class _Work:
         self, theta: FloatArray, C: FloatArray, fold: IntArray,
         solvers: Sequence[Ridge | TrainingPart],
     ) -> _Columns:  # fmt: skip
-        """Solutions with their gradients from the rows, corrected until these meet the tolerance."""
+        """Solutions, corrected until their gradients from the rows meet the tolerance."""
         slopes = self._slopes(theta, C, fold, solvers)
         found = _Columns(theta, C, fold, slopes)
         open_ = [p for p, one in enumerate(slopes) if not self._good(one)]
@@ -292,16 +290,16 @@ class _Work:
         Cs, entries = self.task.grid.Cs, self.entries
         at = np.searchsorted(self.Cs, Cs)
         slopes, mass = [self.slopes[k] for k in at], self.ridge.training.mass
-        points, again = np.arange(len(Cs)), []
+        points = np.arange(len(Cs))
+        again: list[int] = []
 
         def use(chunk: Chunk, left: LeftRows) -> None:
             rows = np.arange(chunk.start, chunk.start + len(left.values))
             kkt, gap = without(slopes, Cs, mass, self.extent, left.gone, self.fit_intercept)
             good = (np.maximum(kkt, gap) <= self.task.tol).all(axis=1)
-            if np.count_nonzero(~good) + len(again) <= MOST_AGAIN:
-                again.extend(rows[~good].tolist())
-            else:
-                good[:] = True
+            if np.count_nonzero(~good) + len(again) > MOST_AGAIN:
+                good = np.ones(len(rows), dtype=bool)
+            again.extend(rows[~good].tolist())
             kept = np.flatnonzero(good)
             entries.note_some(
                 np.tile(points, len(kept)),
@@ -363,9 +361,7 @@ class _Work:
         )
         figures = np.array([one.figures for one in columns.slopes])
         gap = relative_gap(figures[:, 1], figures[:, 2])
-        self.entries.note_some(
-            np.tile(np.arange(L), len(some)), columns.fold, figures[:, 0], gap
-        )
+        self.entries.note_some(np.tile(np.arange(L), len(some)), columns.fold, figures[:, 0], gap)
         return {f: columns.theta[k * L : (k + 1) * L] for k, f in enumerate(some)}
 
     # ---- which folds, and how many at a time ----------------------------------------------------

@@ -17,7 +17,9 @@ __all__ = ["LossRule"]
 
 @dataclass(frozen=True)
 class LossRule:
-    """A loss of rows by its name, called only if it has knots and slopes; y is the user's, the loss in these units.
+    """A loss of rows by its name; y is the user's, the loss in these units.
+
+    Called, it is one of knots and slopes.
 
     Examples
     --------

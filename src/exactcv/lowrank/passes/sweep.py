@@ -28,7 +28,17 @@ from ...problem.loss_rules import LossRule
 from ...types import FloatArray, IntArray
 from ..rows.sampling import row_keys
 
-__all__ = ["Chunk", "Columns", "Gathered", "LeftOut", "Sums", "Work", "merge", "sweep", "training_weights"]
+__all__ = [
+    "Chunk",
+    "Columns",
+    "Gathered",
+    "LeftOut",
+    "Sums",
+    "Work",
+    "merge",
+    "sweep",
+    "training_weights",
+]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ With x_i = z_i - zbar, S = sum w_i x_i x_i' and t = sum w_i the solution is
 
     w = P sum w_i x_i y_i,     b + w'zbar = ybar,        P = (S + I / C)^-1,
 
-from one eigendecomposition of S for all C.  Without rows F, with X~ these rows and a one at the end,
-P~ = diag(P, 1 / t), H = X~ P~ X~' and residuals e,
+from one eigendecomposition of S for all C.  Without rows F, with X~ these rows and a one at the
+end, P~ = diag(P, 1 / t), H = X~ P~ X~' and residuals e,
 
     theta - P~ X~' alpha,      alpha = (I - W H)^-1 W e,      y_F - u_F = alpha / w,
 
@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
-from ...exceptions import InputError
 from ...judge.squared_features import Gone, Inverse, Slope, Training, bracket
 from ...types import FloatArray
 
@@ -53,7 +52,6 @@ class Ridge:
 
     @classmethod
     def of(cls, training: Training, fit_intercept: bool) -> Ridge:
-        check_finite(training)
         values, vectors = eigh(training.scatter, check_finite=False)
         values = np.maximum(values, 0.0)  # as they are but for rounding
         inverse = Inverse.of(training.scatter, values, vectors)
@@ -140,7 +138,6 @@ class TrainingPart:
     """Some of the rows as a training set of their own: a factor for each C."""
 
     def __init__(self, training: Training, fit_intercept: bool):
-        check_finite(training)
         self.training, self.fit_intercept = training, fit_intercept
 
     def _solved(self, right: FloatArray, C: float) -> FloatArray:
@@ -170,12 +167,3 @@ def _moved(theta: FloatArray, step: FloatArray, found: Slope, training: Training
     w = theta[:-1] - step
     value = theta[-1] + step @ training.mean + found.off / training.mass
     return np.append(w, value)
-
-
-def check_finite(training: Training) -> None:
-    """Refuse features whose squares are too large to add up."""
-    if not (np.isfinite(training.scatter).all() and np.isfinite(training.cross).all()):
-        raise InputError(
-            "the squares of the features overflow: standardise the features of X, or leave out "
-            "columns of huge numbers"
-        )
