@@ -141,12 +141,30 @@ def test_it_finds_how_many_features_it_needs(monkeypatch: pytest.MonkeyPatch) ->
     ]
 
 
-def test_no_kernel_no_nested_score() -> None:
+def test_it_needs_the_rows() -> None:
     X, y = wave(40)
     with pytest.raises(exactcv.UnsupportedError, match="needs the rows themselves"):
         SVRCV(kernel="precomputed", **FEATURES).fit(X @ X.T, y)
-    with pytest.raises(exactcv.UnsupportedError, match="needs the kernel matrix"):
-        SVRCV(**FEATURES).nested_score(X, y)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_nested_is_a_fit_without_every_outer_fold(form: Any) -> None:
+    X, y = wave(60)
+    weight = np.where(np.arange(60) == 7, 0.0, 1.0 + np.arange(60) % 2)
+    model = SVRCV(**(GRID | FEATURES | {"gamma": ["median", 0.5]}))
+    outer = KFold(3)
+    nested = model.nested_score(form(X), y, outer=outer, sample_weight=weight)
+    assert nested.certificate.exact
+    keep = np.flatnonzero(weight > 0)
+    found = np.full(60, np.nan)
+    for k, (train, test) in enumerate(outer.split(keep)):
+        inside, test = keep[train], keep[test]
+        one = clone(model).fit(form(X[inside]), y[inside], weight[inside])
+        assert nested.chosen[k, 0] == one.C_
+        found[test] = one.predict(form(X[test]))
+    values = np.full(60, np.nan)
+    values[nested.test_row] = nested.decision
+    np.testing.assert_allclose(values[keep], found[keep], rtol=0, atol=1e-9)
 
 
 # --- quantiles ----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from ..crossval.nested_result import NestedRegressionResult
 from ..crossval.number_overviews import of_numbers_tuned
 from ..crossval.prediction_intervals import guarantee, interval_of
 from ..crossval.run import Plan
-from ..exceptions import InputError, UnsupportedError
+from ..exceptions import InputError
 from ..judge.certificate import Certificate, warn_if_short
 from ..lowrank.features import FeatureMap
 from ..problem import checks
@@ -272,8 +272,6 @@ class SVRCV(RegressorMixin, KernelRegressor):
         >>> nested.chosen.shape, nested.certificate.exact
         ((4, 2), True)
         """
-        if self.approx is not None:
-            raise UnsupportedError("nested_score needs the kernel matrix: use approx=None")
         return nested_of_numbers(clone(self), X, y, outer, sample_weight, groups)
 
     def _plans(self) -> list[Plan]:
