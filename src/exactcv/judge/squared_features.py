@@ -52,6 +52,8 @@ __all__ = [
     "without",
 ]
 
+# Sums of squares beyond this are refused, for there are products of them.
+LARGEST = 1e150
 # Roundings that are charged where a row is left out, in units of the terms.
 ROUNDINGS = 4.0
 
@@ -108,10 +110,10 @@ class Moments:
     def training(self, fit_intercept: bool) -> Training:
         """The same about their mean."""
         A = self.products
-        if not np.isfinite(A).all():
+        if not np.abs(A).max() <= LARGEST:
             raise InputError(
-                "the squares of the features overflow: standardise the features of X, or leave "
-                "out columns of huge numbers"
+                "squares of the features are too large to be added up: standardise the features "
+                "of X, or leave out columns of huge numbers"
             )
         sums, mass = A[:-2, -2], float(A[-2, -2])
         if not fit_intercept:
