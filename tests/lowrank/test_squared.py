@@ -54,7 +54,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
         def small(self: Any) -> list[int]:
             folds = self.task.folds
-            return list(range(len(folds))) if few and not folds.every_row_alone else []
+            return list(range(len(folds))) if few and self._alone is None else []
 
         monkeypatch.setattr(squared._Work, "_small", property(small))
     return str(request.param)
@@ -88,6 +88,7 @@ def test_it_is_the_exact_answer(loss: str, cv: Any, weighted: bool, m: int, way:
             (np.arange(10), np.arange(40, 80)),
         ],
         [(np.delete(np.arange(90), i), [i]) for i in (3, 3, 70, 5)],
+        [(np.delete(np.arange(90), i), [i]) for i in (70, 3, 5, 0)],
     ],
 )
 @pytest.mark.parametrize("grid", [{"Cs": CS}, {"Cs": None, "lambdas": [1e-1, 1e-3, 1e-6]}])

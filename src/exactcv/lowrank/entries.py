@@ -83,7 +83,7 @@ class Entries:
         self.unresolved: list[tuple[int, int]] = []
         self.seconds = 0.0  # judging takes place within the passes
         self._at_bound = np.zeros(shape[0])
-        self.lock = Lock()
+        self._lock = Lock()
 
     # ---- entries ------------------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class Entries:
 
     def settle(self, how: str, count: int) -> None:
         """So many (grid point, fold) slots were settled in this way."""
-        with self.lock:
+        with self._lock:
             self.settled[how] += count
 
     def enter(self, l: Any, pairs: Any, wrong: BoolArray, values: FloatArray | None) -> None:

@@ -246,8 +246,8 @@ class _Work:
 
     def folds(self) -> None:
         """Every left-out value."""
-        if self.task.folds.every_row_alone:
-            self._each_row()
+        if self._alone is not None:
+            self._each_row(self._alone)
             return
         again: list[int] = []
         for some in self._batches_of_rows():
@@ -285,8 +285,8 @@ class _Work:
         rows = self.task.folds.left_out[fold]
         return rows if rises(rows) else np.sort(rows)
 
-    def _each_row(self) -> None:
-        """Leave-one-out, in one pass."""
+    def _each_row(self, place: IntArray) -> None:
+        """Leave-one-out, in one pass; ``place`` has the fold of each row, -1 for none."""
         Cs, entries = self.task.grid.Cs, self.entries
         at = np.searchsorted(self.Cs, Cs)
         slopes, mass = [self.slopes[k] for k in at], self.ridge.training.mass
@@ -294,20 +294,21 @@ class _Work:
         again: list[int] = []
 
         def use(chunk: Chunk, left: LeftRows) -> None:
-            rows = np.arange(chunk.start, chunk.start + len(left.values))
+            folds = place[chunk.start : chunk.start + len(left.values)]
             kkt, gap = without(slopes, Cs, mass, self.extent, left.gone, self.fit_intercept)
             good = (np.maximum(kkt, gap) <= self.task.tol).all(axis=1)
-            if np.count_nonzero(~good) + len(again) > MOST_AGAIN:
-                good = np.ones(len(rows), dtype=bool)
-            again.extend(rows[~good].tolist())
-            kept = np.flatnonzero(good)
+            tested = folds >= 0
+            if np.count_nonzero(tested & ~good) + len(again) > MOST_AGAIN:
+                good = tested
+            again.extend(folds[tested & ~good].tolist())
+            kept = np.flatnonzero(tested & good)
             entries.note_some(
                 np.tile(points, len(kept)),
-                np.repeat(rows[kept], len(Cs)),
+                np.repeat(folds[kept], len(Cs)),
                 kkt[kept].ravel(),
                 gap[kept].ravel(),
             )
-            entries.decide(slice(None), rows, left.values.T)
+            entries.decide(slice(None), folds[tested], left.values[tested].T)
             idle = int(np.count_nonzero(chunk.weight[kept] == 0))
             entries.settle("unchanged", idle * len(Cs))
             entries.settle("solved", (len(kept) - idle) * len(Cs))
@@ -367,13 +368,23 @@ class _Work:
     # ---- which folds, and how many at a time ----------------------------------------------------
 
     @cached_property
+    def _alone(self) -> IntArray | None:
+        """The fold of each row (-1 for none), if all leave out one row, and none does twice."""
+        folds = self.task.folds
+        if not folds.leave_one_out:
+            return None
+        place = np.full(folds.n, -1, dtype=np.intp)
+        place[folds.pair_rows] = np.arange(len(folds))
+        return place if np.count_nonzero(place >= 0) == len(folds) else None
+
+    @cached_property
     def _small(self) -> list[int]:
         """Folds whose rows are fewer than it takes to make sums and a pass worth their while.
 
         Of f rows the formula takes about f^2 (m + f) steps for each C; a factor takes m^3, and the
         rows 4 n m.
         """
-        if self.task.folds.every_row_alone:
+        if self._alone is not None:
             return []
         f = np.diff(self.task.folds.out_offsets).astype(float)
         m, n = float(self.m), float(self.task.problem.n)
@@ -381,7 +392,7 @@ class _Work:
 
     @cached_property
     def _large_ones(self) -> list[int]:
-        if self.task.folds.every_row_alone:
+        if self._alone is not None:
             return []
         small = set(self._small)
         return [f for f in range(len(self.task.folds)) if f not in small]
