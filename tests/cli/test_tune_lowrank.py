@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from _command_line import QUICK, RESULTS, Cut, columns_of, read, results, rows, run, write_csv
+from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 from sklearn.model_selection import LeaveOneGroupOut, StratifiedGroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
@@ -33,6 +34,21 @@ def tune(table: Path, *more: object) -> int:
 
 
 # ---- asked for -----------------------------------------------------------------------------------
+
+
+def test_the_squared_loss(table: Path, tmp_path: Path) -> None:
+    out, more = tmp_path / "out", ("--loss", "squared", "--approx", "nystroem")
+    assert tune(table, *more, "--components", "9", "--probability", "--out", out) == 0
+    saved = exactcv.load_model(out)
+    X, y = rows()
+    X = StandardScaler().fit_transform(X)
+    model = clone(saved.estimator).set_params(Cs=[saved.estimator.C_], gamma=saved.estimator.gamma_)
+    model.fit(X, y)
+    values = model.decision_function(X)
+    np.testing.assert_allclose(saved.decision_function(table), values, rtol=0, atol=1e-7)
+    assert json.loads((out / "run.json").read_text())["result"]["exact"]
+    conflict = TuneSettings(target="y", loss="logistic").approx_conflict("nystroem")
+    assert conflict == "--loss logistic (it has the hinge loss and the squared one)"
 
 
 @pytest.mark.parametrize("approx", ["rff", "nystroem"])

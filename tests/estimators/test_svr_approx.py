@@ -14,6 +14,7 @@ from sklearn.model_selection import KFold
 
 import exactcv
 from exactcv import SVRCV, QuantileSVRCV
+from exactcv.crossval import components
 from exactcv.storage.quantile_model import quantiles_in, quantiles_tree
 
 GRID: dict[str, Any] = {"Cs": [0.1, 5.0, 100.0], "epsilon": [0.05, 0.2], "cv": KFold(4)}
@@ -97,7 +98,7 @@ def test_it_becomes_another_model_when_it_is_fitted_again() -> None:
     [
         ({"approx": "other"}, "approx"),
         ({"n_components": 0}, "n_components must be at least 1"),
-        ({"n_components": "auto"}, "takes n_components as a number"),
+        ({"n_components": "many"}, "must be an integer or 'auto', got 'many'"),
         ({"n_components": 41}, "n_components=41 is more than the 40 rows"),
         ({"method": "refit"}, "method='exact'"),
         ({"kernel": "linear", "approx": "rff"}, "random Fourier features"),
@@ -109,12 +110,61 @@ def test_what_is_refused(settings: dict[str, Any], message: str) -> None:
         SVRCV(**({"gamma": 0.5} | GRID | FEATURES | settings)).fit(X, y)
 
 
-def test_no_kernel_no_nested_score() -> None:
+def test_it_finds_how_many_features_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each point by itself; what it ends with is what that number gives."""
+    monkeypatch.setattr(components, "FIRST", 4)
+    X, y = wave(120)
+    given: dict[str, Any] = {"gamma": [0.05, 1.0], "epsilon": [0.05, 0.3], "Cs": None}
+    model = SVRCV(**(GRID | FEATURES | given | {"n_components": "auto", "cv": KFold(3)}))
+    model.fit(X, y)
+    m = len(model.weights_)
+    assert m > 4 and "more gain less than the standard error" in " ".join(model.summary().split())
+    assert f"{m} components" in model.summary()
+    assert model.certificate_.exact
+    same = clone(model).set_params(
+        n_components=m, gamma=model.gamma_, epsilon=model.epsilon_, Cs=[model.C_]
+    )
+    same.fit(X, y)
+    np.testing.assert_allclose(same.predict(X), model.predict(X), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(same.left_out_, model.left_out_, rtol=0, atol=1e-9)
+    found = model.predict_interval(X[:3], method="cv+")
+    np.testing.assert_allclose(found, same.predict_interval(X[:3], method="cv+"), atol=1e-7)
+    levels = QuantileSVRCV(
+        quantiles=(0.2, 0.7),
+        Cs=[1.0],
+        gamma=0.5,
+        cv=KFold(3),
+        **(FEATURES | {"n_components": "auto"}),
+    ).fit(X, y)
+    assert [len(one) for one in levels.weights_] == [
+        one.n_components for one in levels.feature_map_
+    ]
+
+
+def test_it_needs_the_rows() -> None:
     X, y = wave(40)
     with pytest.raises(exactcv.UnsupportedError, match="needs the rows themselves"):
         SVRCV(kernel="precomputed", **FEATURES).fit(X @ X.T, y)
-    with pytest.raises(exactcv.UnsupportedError, match="needs the kernel matrix"):
-        SVRCV(**FEATURES).nested_score(X, y)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_nested_is_a_fit_without_every_outer_fold(form: Any) -> None:
+    X, y = wave(60)
+    weight = np.where(np.arange(60) == 7, 0.0, 1.0 + np.arange(60) % 2)
+    model = SVRCV(**(GRID | FEATURES | {"gamma": ["median", 0.5]}))
+    outer = KFold(3)
+    nested = model.nested_score(form(X), y, outer=outer, sample_weight=weight)
+    assert nested.certificate.exact
+    keep = np.flatnonzero(weight > 0)
+    found = np.full(60, np.nan)
+    for k, (train, test) in enumerate(outer.split(keep)):
+        inside, test = keep[train], keep[test]
+        one = clone(model).fit(form(X[inside]), y[inside], weight[inside])
+        assert nested.chosen[k, 0] == one.C_
+        found[test] = one.predict(form(X[test]))
+    values = np.full(60, np.nan)
+    values[nested.test_row] = nested.decision
+    np.testing.assert_allclose(values[keep], found[keep], rtol=0, atol=1e-9)
 
 
 # --- quantiles ----------------------------------------------------------------------------------

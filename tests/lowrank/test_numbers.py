@@ -149,7 +149,7 @@ def test_scores_and_summary() -> None:
     assert result.coef is None and result.weights.shape == (len(CS), 9)
 
 
-@pytest.mark.parametrize("loss", ["least_squares", "squared_hinge"])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
 def test_other_losses_are_refused(loss: str) -> None:
     X, y = table(20)
     with pytest.raises(exactcv.ExactCVError):

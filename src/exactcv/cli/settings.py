@@ -143,6 +143,7 @@ class TuneSettings:
         """What an approximate kernel does not go with, whatever the data are."""
         from ..crossval.scoring import PAIRS
         from ..lowrank.features import RANDOM_FEATURE_KERNELS
+        from ..problem.inputs import APPROX_LOSSES
 
         if approx == "rff" and self.kernel not in RANDOM_FEATURE_KERNELS:
             return (
@@ -153,8 +154,8 @@ class TuneSettings:
             return f"--scoring {self.scoring} (it leaves out every pair of rows)"
         if self.method != "exact":
             return f"--method {self.method} (it has a method of its own)"
-        if self.loss != "hinge":
-            return f"--loss {self.loss} (it has the hinge loss)"
+        if self.loss not in APPROX_LOSSES:
+            return f"--loss {self.loss} (it has the hinge loss and the squared one)"
         return None
 
     def folds(self) -> Any:

@@ -19,7 +19,7 @@ from ..runtime.memory import available_memory, parse_bytes
 from ..types import FloatArray
 from .result import CVResult
 
-__all__ = ["enough_components", "with_enough_components"]
+__all__ = ["FIRST", "enough_components", "with_enough_components"]
 
 FIRST = 100
 # Twice the components take about four times as long; what would take longer than this, in seconds,
@@ -74,7 +74,7 @@ def enough_components(
         reason = _enough(tried, rows, perf_counter() - start, memory_limit)
         m *= 2
     best = min(tried, key=lambda one: float(one.error.min()))  # the first of those that draw
-    steps = ", ".join(f"{_count(one)} (error {one.error.min():.4f})" for one in tried)
+    steps = ", ".join(f"{_count(one)} (error {one.error.min():.4g})" for one in tried)
     return best, f"n_components={steps}: {reason}"
 
 

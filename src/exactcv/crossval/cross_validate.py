@@ -107,7 +107,7 @@ def cross_validate(
     ----------
     X : array-like, sparse matrix or DataFrame of shape (n, p)
         Sparse input is made dense.  With ``kernel="precomputed"`` the (n, n) kernel matrix.
-        With ``kernel="linear"`` (two classes, hinge loss, default method) n may be so large that
+        With ``kernel="linear"`` (hinge or squared loss, default method) n may be so large that
         the kernel matrix does not fit, as long as there are no more than 4000 columns: these take
         its place, sparse input stays sparse, and the result, no less exact, has ``weights`` (of
         the columns) in place of ``coef``.
@@ -175,8 +175,8 @@ def cross_validate(
         fit: random Fourier features ("rbf" and "laplacian" kernels) or Nystroem (any positive
         semidefinite kernel).  The result is exact for the kernel that the features have.
         ``random_state`` draws them; "median" and "scale" are then worked out on at most 2000 rows
-        that it draws.  Only with the default method and the losses "hinge", "epsilon_insensitive"
-        and "pinball".  X may then also be a memory-mapped array, a sparse matrix (kept sparse), the
+        that it draws.  Only with the default method, and not with the losses "squared_hinge" and
+        "logistic".  X may then also be a memory-mapped array, a sparse matrix (kept sparse), the
         path of a Parquet file or a folder of them (the index of a pandas frame is no feature), or a
         Dask array or dataframe; y, ``sample_weight`` and ``groups`` may be names of columns of a
         file or a dataframe of Dask, which are no features then.  With Dask input or an active

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..lowrank.rows.kept import keep_rows
 from ..problem import inputs
 from ..problem.folds import Folds
 from ..problem.intervals import effective_count, mean_interval, resampled_count
@@ -50,8 +51,9 @@ class NumberNest:
 def nest_numbers(task: NumberNest, workers: Workers) -> NestedRegressionResult:
     """Tune without every outer fold, and predict it; Ctrl-C as in ``nested.nest``."""
     start, tuning = perf_counter(), task.tuning
-    kernels = settled(tuning.kernels, tuning.X, tuning.weight)
-    task = replace(task, tuning=replace(tuning, kernels=kernels))
+    if tuning.features is None:  # which work out gamma with the features, without the fold
+        kernels = settled(tuning.kernels, tuning.X, tuning.weight)
+        task = replace(task, tuning=replace(tuning, kernels=kernels))
     matrices = Matrices(task.tuning)
     found: NestedRegressionResult = fold_by_fold(
         task.outer,
@@ -84,19 +86,27 @@ def _tuned_without(
     for plan in tuning.plans:
         plan.check_folds(folds)
     grid = replace(tuning.grid, Cs=tuning.grid.for_fold(task.outer, fold))
-    precomputed = tuning.kernels[0].name == "precomputed"
     inner = replace(
         tuning,
-        X=np.ascontiguousarray(tuning.X[np.ix_(train, train)] if precomputed else tuning.X[train]),
+        **_rows_of(tuning, train, matrices),
         y=tuning.y[train],
         weight=tuning.weight[train],
         folds=count_by_weight(folds, grid, tuning.weight[train]),
         grid=grid,
         scorer=_scorer(task, train[folds.pair_rows]),
         show_progress=False,
-        rows_of=matrices.among(train),
     )
     return inner.search(workers)
+
+
+def _rows_of(tuning: NumberTuning, train: IntArray, matrices: Matrices) -> dict[str, Any]:
+    """Some of the rows: of a kernel matrix, or read in chunks for features of their own."""
+    if tuning.features is not None:
+        source = keep_rows(tuning.features.source, train)
+        return {"features": replace(tuning.features, source=source)}
+    precomputed = tuning.kernels[0].name == "precomputed"
+    X = tuning.X[np.ix_(train, train)] if precomputed else tuning.X[train]
+    return {"X": np.ascontiguousarray(X), "rows_of": matrices.among(train)}
 
 
 def _one(task: NumberNest, fold: int, matrices: Matrices, workers: Workers) -> Outer:
@@ -104,8 +114,12 @@ def _one(task: NumberNest, fold: int, matrices: Matrices, workers: Workers) -> O
     tuned = _tuned_without(task, fold, matrices, workers)
     check_defined(tuned.score, task.scoring, f" outside outer fold {fold}")
     curve, l, grid = tuned.curve, tuned.point, tuned.tuning.grid
-    K = matrices.whole(curve.kernel, workers).K
-    part = K[np.ix_(task.outer.test[fold], outside(task.outer, fold))]
+    tests, fmap = task.outer.test[fold], curve.feature_map
+    if fmap is None:
+        K = matrices.whole(curve.kernel, workers).K
+        part = K[np.ix_(tests, outside(task.outer, fold))]
+    else:
+        part = fmap.transform(task.shown[tests])
     known = task.tuning.grid.Cs if grid.scale_with_fold else grid.Cs
     return Outer(
         C=float(known[l]),

@@ -15,7 +15,6 @@ from .overviews import shown_correction
 
 if TYPE_CHECKING:
     from .corrected import Corrected
-    from .feature_rows import FeatureRows
     from .number_tuning import NumbersTuned
     from .regression_result import RegressionResult
 
@@ -42,11 +41,12 @@ def of_numbers_result(result: RegressionResult, plain: Overview) -> Overview:
     )
 
 
-def approximation(features: FeatureRows | None) -> str | None:
-    """How the kernel is approximated, in words."""
+def approximation(tuned: NumbersTuned) -> str | None:
+    """How the kernel of the chosen model is approximated, in words."""
+    features = tuned.tuning.features
     if features is None:
         return None
-    return f"{features.approx}, {features.n_components} components"
+    return f"{features.approx}, {tuned.curve.n_components} components"
 
 
 def of_numbers_tuned(
@@ -88,14 +88,18 @@ def of_numbers_tuned(
         score=None if scorer is None else tuned.score,
         scoring=None if scorer is None else scorer.name,
         corrected=shown_correction(corrected, scorer is None, tuned.score.size),
-        grown=growth_text(tuning.grid, tuning.new_gammas or (0, 0)),
+        grown="; ".join(
+            text
+            for text in (tuned.curve.grown, growth_text(tuning.grid, tuning.new_gammas or (0, 0)))
+            if text
+        ),
         settled={how: sum(curve.settled[how] for curve in curves) for how in HOW},
         exact=certificate.exact,
         convex=certificate.convex,
         unresolved=len(certificate.unresolved),
         tol=certificate.tol,
         timings={"total": seconds},
-        approx=approximation(tuning.features),
+        approx=approximation(tuned),
         numbers=LeftOutNumbers(truth=tuning.y[tests], predicted=tuned.curve.decision[tuned.point]),
         parameter=None if name is None else (name, np.array([curve.parameter for curve in curves])),
         **by_curve,

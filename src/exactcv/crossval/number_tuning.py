@@ -27,6 +27,7 @@ from ..runtime.progress import job
 from ..runtime.threads import Workers
 from ..types import BoolArray, FloatArray, IntArray
 from .choice import smallest_within
+from .components import enough_components
 from .feature_rows import FeatureRows, feature_fold_models
 from .fold_models import FoldModels, fold_models
 from .growth import edge
@@ -57,11 +58,22 @@ class NumberCurve:
     certificate: Certificate
     settled: dict[str, int]
     feature_map: FeatureMap | None = None
+    grown: str = ""  # which numbers of features were tried, in words
+
+    @property
+    def best(self) -> int:
+        """Where the mean loss is least."""
+        return int(np.argmin(self.error))
 
     @property
     def parameter(self) -> float:
         """Epsilon or the quantile; NaN if the loss has none."""
         return next(iter(self.plan.parameters.values()), np.nan)
+
+    @property
+    def n_components(self) -> int | None:
+        """How many features it has, in place of a kernel matrix."""
+        return None if self.feature_map is None else self.feature_map.n_components
 
     @classmethod
     def along_C(cls, parts: Sequence[NumberCurve]) -> NumberCurve:
@@ -100,6 +112,8 @@ class NumberTuning:
         As in ``Tuning``.
     features : FeatureRows or None
         The rows, if features stand in for a kernel matrix; X is empty then.
+    grow_features : bool
+        Each curve has as many features as it needs (``components.py``).
     """
 
     X: FloatArray
@@ -115,6 +129,7 @@ class NumberTuning:
     show_progress: bool = False
     rows_of: Callable[[Kernel, Workers], KernelRows] | None = None
     features: FeatureRows | None = None
+    grow_features: bool = False
 
     def search(self, workers: Workers) -> NumbersTuned:
         """All curves, the grid grown as it should if it is the default one, and the choice."""
@@ -125,15 +140,21 @@ class NumberTuning:
                 return tuned
             tuned = step[0].choose(step[0]._extended(tuned, *step[1:], workers), workers)
 
-    def _curves(self, kernels: list[Kernel], grid: Grid, workers: Workers) -> list[NumberCurve]:
-        """Kernel after kernel, plan after plan."""
+    def _curves(
+        self, kernels: list[Kernel], grid: Grid, workers: Workers,
+        before: Sequence[NumberCurve] = (),
+    ) -> list[NumberCurve]:  # fmt: skip
+        """Kernel after kernel, plan after plan; with the features of the curves ``before``."""
         curves: list[NumberCurve] = []
+        counts = [curve.n_components for curve in before]
         try:
             with job(self.show_progress, len(kernels) * len(self.plans)) as progress:
                 for kernel in kernels:
                     with workers.followed(progress):
                         rows = self._rows(kernel, workers)
-                        curves += [self._curve(rows, plan, grid, workers) for plan in self.plans]
+                        for plan in self.plans:
+                            m = counts[len(curves)] if counts else None
+                            curves.append(self._enough(rows, plan, grid, workers, m))
         except KeyboardInterrupt as stop:
             raise Interrupted("interrupted before the whole grid was done") from stop
         return curves
@@ -147,9 +168,8 @@ class NumberTuning:
             assert kernels is not None
             new = self._curves(kernels, self.grid, workers)
             return [*tuned.curves, *new] if end == "high" else [*new, *tuned.curves]
-        found = self._curves(
-            [curve.kernel for curve in tuned.curves[:: len(self.plans)]], part, workers
-        )
+        kernels = [curve.kernel for curve in tuned.curves[:: len(self.plans)]]
+        found = self._curves(kernels, part, workers, tuned.curves)
         pairs = zip(tuned.curves, found, strict=True)
         return [NumberCurve.along_C([a, b] if end == "high" else [b, a]) for a, b in pairs]
 
@@ -165,6 +185,23 @@ class NumberTuning:
         if isinstance(rows, FeatureRows):
             return rows.task(plan, self.y, self.weight, folds, grid)
         return plan.task(rows, self.y, self.weight, folds, grid)
+
+    def _enough(
+        self, rows: KernelRows | FeatureRows, plan: Plan, grid: Grid, workers: Workers,
+        n_components: int | None,
+    ) -> NumberCurve:  # fmt: skip
+        """A curve, with so many features (None: as many as it needs, or was asked for)."""
+        if not isinstance(rows, FeatureRows):
+            return self._curve(rows, plan, grid, workers)
+        if n_components is not None or not self.grow_features:
+            m = rows.n_components if n_components is None else n_components
+            return self._curve(replace(rows, n_components=m), plan, grid, workers)
+
+        def solve(m: int) -> NumberCurve:
+            return self._curve(replace(rows, n_components=m), plan, grid, workers)
+
+        found, words = enough_components(solve, len(self.y), rows.budget)
+        return replace(found, grown=words)
 
     def _curve(
         self, rows: KernelRows | FeatureRows, plan: Plan, grid: Grid, workers: Workers
@@ -224,7 +261,9 @@ class NumberTuning:
     def models(self, curve: NumberCurve, l: int, folds: Folds, workers: Workers) -> FoldModels:
         """Every fold's model at one grid point, for any folds."""
         if self.features is not None:
-            rows, point = self._rows(curve.kernel, workers), self.grid.part(np.array([l]))
+            point, m = self.grid.part(np.array([l])), curve.n_components
+            assert m is not None
+            rows = replace(self.features, kernel=curve.kernel, n_components=m)
             made = self._task(rows, curve.plan, folds, point)
             assert isinstance(made, FeatureTask)
             return feature_fold_models(made, workers)

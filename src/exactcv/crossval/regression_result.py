@@ -79,7 +79,7 @@ class RegressionResult(CVResult):
     @staticmethod
     def _worth(ran: Ran[Any]) -> FloatArray:
         problem, rows = ran.task.problem, ran.task.folds.pair_rows
-        loss = problem.loss if isinstance(problem, Problem) else problem.loss(problem.y)
+        loss = problem.loss if isinstance(problem, Problem) else problem.loss.plain(problem.y)
         return np.array([_losses(loss, rows, one) for one in ran.ledger.decision])
 
     @staticmethod

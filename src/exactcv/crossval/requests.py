@@ -25,6 +25,7 @@ from ..problem.checks import seed_from
 from ..problem.folds import Folds
 from ..problem.grid import Grid, default_grid, make_grid
 from ..problem.kernels import Kernel, gamma_value, kernel_scale, of_weighted_rows
+from ..problem.loss_rules import LossRule
 from ..problem.problem import Task
 from ..runtime.memory import budget_of, shortage
 from ..runtime.threads import Workers
@@ -235,7 +236,8 @@ def columns_of(X: Any, kernel: Any, plan: Plan, memory_limit: Any) -> int | None
     where it does, or where they cannot.
     """
     shape = (X.n, X.p) if isinstance(X, RowSource) else getattr(X, "shape", None)
-    plain = kernel == "linear" and plan.method == "exact" and plan.loss == "hinge"
+    able = plan.loss == "hinge" or LossRule(plan.loss).squared
+    plain = kernel == "linear" and plan.method == "exact" and able
     if not plain or shape is None or len(shape) != 2 or plan.options:
         return None
     n, p = map(int, shape)

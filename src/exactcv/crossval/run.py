@@ -23,14 +23,15 @@ from ..engine.kernel_rows import CachedRows
 from ..exceptions import Interrupted, MemoryLimitError
 from ..judge.certificate import Certificate
 from ..judge.ledger import Ledger, Seen
-from ..lowrank import method as lowrank
 from ..lowrank.entries import Entries, SeenFolds
+from ..lowrank.methods import method_of
 from ..lowrank.task import FeatureTask
 from ..problem import checks
 from ..problem.differentiable import LOSS_BY_NAME, LOSS_PARAMETERS, NUMERIC_LOSSES
 from ..problem.folds import Folds
 from ..problem.grid import Grid
 from ..problem.kernels import Kernel, check_psd, gamma_value, kernel_matrix
+from ..problem.loss_rules import LossRule
 from ..problem.problem import Guests, Problem, Task
 from ..problem.repeated import first_similar
 from ..problem.targets import NUMBERS, SIGNS, Target
@@ -101,8 +102,7 @@ class Plan:
         """In which C and y are measured."""
         if not self.target.numeric:
             return Units()
-        degree = 2 if self.loss == "least_squares" else 1
-        return Units.of_numbers(y, weight, self.fit_intercept, degree)
+        return Units.of_numbers(y, weight, self.fit_intercept, LossRule(self.loss).degree)
 
     def check_folds(self, folds: Folds) -> None:
         """Refuse folds that the method cannot do."""
@@ -262,7 +262,7 @@ def run(task: AnyTask, method: str, workers: Workers, seen: Any = None) -> Any:
         workers.watch.follow(Work(ledger))
     else:
         workers.watch.follow(ledger)
-    chosen: Any = lowrank.METHOD if isinstance(task, FeatureTask) else get_method(method)
+    chosen: Any = method_of(task) if isinstance(task, FeatureTask) else get_method(method)
     try:
         stats = dict(chosen.run(ledger.task, ledger, workers))
     except KeyboardInterrupt as stop:

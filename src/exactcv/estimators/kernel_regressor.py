@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..crossval.components import FIRST
 from ..crossval.corrected import Corrected, Correction, correction_of_numbers, now_or_later
 from ..crossval.feature_rows import FeatureRows
 from ..crossval.fold_models import FoldModels
@@ -205,27 +206,29 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
             new_gammas=new_gammas,
             show_progress=bool(self.verbose),
             features=stand_ins,
+            grow_features=self._grows_features,
         )  # fmt: skip
         return tuning, keep
+
+    @property
+    def _grows_features(self) -> bool:
+        return isinstance(self.n_components, str) and self.n_components == "auto"
 
     def _feature_rows(self, X: Any, plan: Plan) -> FeatureRows | None:
         """The rows with features in place of a kernel, if these are asked for."""
         if self.approx is None:
             return None
-        if self.n_components == "auto":
-            raise UnsupportedError(
-                f"{type(self).__name__} takes n_components as a number; "
-                "exactcv.cross_validate(n_components='auto') finds one"
-            )
-        m = inputs.check_approx(self.approx, self.n_components, self.method, plan.loss)
+        # How many there are in the end is found out, if that is left open.
+        given = FIRST if self._grows_features else self.n_components
+        m = inputs.check_approx(self.approx, given, self.method, plan.loss)
         kernel = kernels_of(self)[0]
         if kernel.name == "precomputed":
             raise UnsupportedError(
                 f"approx={self.approx!r} needs the rows themselves, but kernel='precomputed' gives "
                 "only their inner products; pass the features and name the kernel"
             )
-        given = self.random_state
-        seed = int(given) if isinstance(given, numbers.Integral) else checks.seed_from(given)
+        state = self.random_state
+        seed = int(state) if isinstance(state, numbers.Integral) else checks.seed_from(state)
         source, budget = ArrayRows(X, Options().chunk_rows), budget_of(self.memory_limit)
         return FeatureRows(source, kernel, self.approx, m, seed, budget)
 

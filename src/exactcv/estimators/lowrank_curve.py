@@ -22,6 +22,7 @@ from ..lowrank.task import FeatureProblem, FeatureTask
 from ..problem import checks, inputs
 from ..problem.grid import Grid, make_grid
 from ..problem.kernels import Kernel
+from ..problem.loss_rules import LossRule
 from ..report.overview import LeftOutRows, Overview
 from ..runtime.memory import budget_of
 from ..runtime.progress import Progress, following
@@ -296,6 +297,7 @@ def _run(
         n_components=n_components,
         seed=rows.seed,
         fit_intercept=model.fit_intercept,
+        loss=LossRule(model.loss),
         feature_map=feature_map,
     )
     task = FeatureTask(

@@ -32,7 +32,7 @@ from ..lowrank.options import Options
 from ..lowrank.rows.kept import KeptRows
 from ..lowrank.rows.parquet import ParquetRows
 from ..lowrank.rows.sources import RowSource
-from ..problem import checks
+from ..problem import checks, inputs
 from ..report.overview import LeftOutRows, Overview, beside
 from ..runtime.progress import Progress, job
 from ..runtime.threads import SingleThreadedBlas
@@ -104,7 +104,7 @@ def _check(model: SVCCV) -> None:
     checks.check_choice("approx", model.approx, ("rff", "nystroem"), "or None")
     refused = {
         f"method={model.method!r}": model.method != "exact",
-        f"loss={model.loss!r}": model.loss != "hinge",
+        f"loss={model.loss!r}": model.loss not in inputs.APPROX_LOSSES,
     }
     for what, given in refused.items():
         if given:

@@ -159,7 +159,7 @@ class QuantileSVRCV(KernelRegressor):
         verbose: int = 0,
         memory_limit: MemoryLimit | None = None,
         approx: Approx | None = None,
-        n_components: int = 200,
+        n_components: int | Literal["auto"] = 200,
     ):
         self.quantiles = quantiles
         self.crossing = crossing

@@ -160,11 +160,11 @@ class SVCCV(KernelClassifier):
         ``exactcv.cross_validate`` does.
     approx, n_components, memory_limit :
         As in ``exactcv.cross_validate``: features that stand in for the kernel, for data whose
-        kernel matrix would not fit; all pairs of classes share them.  ``loss="hinge"``.  X, y,
-        weights and groups may then be all that ``cross_validate`` takes, and ``predict`` and the
-        like take Parquet files.  ``random_state`` draws the features, the same for every gamma;
-        ``n_components="auto"`` is settled for every gamma by itself.  Scorers that are functions of
-        the rows themselves need them in memory.
+        kernel matrix would not fit; all pairs of classes share them.  ``loss`` is "hinge" or
+        "squared".  X, y, weights and groups may then be all that ``cross_validate`` takes, and
+        ``predict`` and the like take Parquet files.  ``random_state`` draws the features, the same
+        for every gamma; ``n_components="auto"`` is settled for every gamma by itself.  Scorers that
+        are functions of the rows themselves need them in memory.
 
     Attributes
     ----------

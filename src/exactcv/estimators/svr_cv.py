@@ -17,7 +17,7 @@ from ..crossval.nested_result import NestedRegressionResult
 from ..crossval.number_overviews import of_numbers_tuned
 from ..crossval.prediction_intervals import guarantee, interval_of
 from ..crossval.run import Plan
-from ..exceptions import InputError, UnsupportedError
+from ..exceptions import InputError
 from ..judge.certificate import Certificate, warn_if_short
 from ..lowrank.features import FeatureMap
 from ..problem import checks
@@ -95,8 +95,8 @@ class SVRCV(RegressorMixin, KernelRegressor):
     approx : {"rff", "nystroem"}, optional
         Features in place of the kernel, as in ``cross_validate``: for rows whose kernel matrix
         would not fit.
-    n_components : int
-        How many of them.
+    n_components : int or "auto"
+        How many of them.  "auto" as in ``cross_validate``, for each gamma and epsilon by itself.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class SVRCV(RegressorMixin, KernelRegressor):
         verbose: int = 0,
         memory_limit: MemoryLimit | None = None,
         approx: Approx | None = None,
-        n_components: int = 200,
+        n_components: int | Literal["auto"] = 200,
     ):
         self.Cs = Cs
         self.lambdas = lambdas
@@ -272,8 +272,6 @@ class SVRCV(RegressorMixin, KernelRegressor):
         >>> nested.chosen.shape, nested.certificate.exact
         ((4, 2), True)
         """
-        if self.approx is not None:
-            raise UnsupportedError("nested_score needs the kernel matrix: use approx=None")
         return nested_of_numbers(clone(self), X, y, outer, sample_weight, groups)
 
     def _plans(self) -> list[Plan]:

@@ -6,9 +6,9 @@ and its arrays may lie on disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,13 +17,27 @@ from ..judge.ledger import HOW
 from ..types import BoolArray, FloatArray, IntArray
 from .features import FeatureMap
 from .passes.local import scratch_array
-from .solver import Solved
 from .task import FeatureTask
 
-__all__ = ["Entries", "SeenFolds"]
+__all__ = ["Entries", "Full", "SeenFolds"]
 
 # Is shown solutions of folds that are not left out alone: fold -> (L, m + 1), with the intercept.
 SeenFolds = Callable[[Mapping[int, FloatArray]], None]
+
+
+class Full(Protocol):
+    """A solution on all rows; ``at_bound`` counts rows, NaN where the loss has no bounds."""
+
+    @property
+    def theta(self) -> FloatArray: ...
+    @property
+    def primal(self) -> float: ...
+    @property
+    def kkt(self) -> float: ...
+    @property
+    def relative_gap(self) -> float: ...
+    @property
+    def at_bound(self) -> float: ...
 
 
 class Entries:
@@ -73,7 +87,7 @@ class Entries:
 
     # ---- entries ------------------------------------------------------------------------------
 
-    def full(self, solved: list[Solved]) -> None:
+    def full(self, solved: Sequence[Full]) -> None:
         """Enter the full-data solutions, in grid order."""
         problem, units = self.task.problem, self.units
         self.weights = units.scale * np.array([one.theta[:-1] for one in solved])
@@ -90,6 +104,15 @@ class Entries:
         self.kkt[l], self.gap[l] = max(self.kkt[l], kkt), max(self.gap[l], gap)
         if not (kkt <= self.task.tol and gap <= self.task.tol):
             self.unresolved.append((l, fold))
+
+    def note_some(
+        self, points: IntArray, folds: IntArray, kkt: FloatArray, gap: FloatArray
+    ) -> None:
+        """Enter the judge's figures of many solutions."""
+        np.maximum.at(self.kkt, points, kkt)
+        np.maximum.at(self.gap, points, gap)
+        missed = ~((kkt <= self.task.tol) & (gap <= self.task.tol))
+        self.unresolved += zip(points[missed].tolist(), folds[missed].tolist(), strict=True)
 
     def model(self, l: int, fold: int, theta: FloatArray) -> None:
         """Enter the solution without a fold, if these are to be kept."""

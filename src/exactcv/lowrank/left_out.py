@@ -21,10 +21,10 @@ from .small.leave_out import LeaveOut, Outcome
 from .small.nearby import Nearby
 from .small.press import Leaving, Press
 from .small.reduced import at_knot
-from .solver import Column, Round, Rounds, Solved, Solver
+from .solver import Column, Round, Rounds, Runner, Solved, Solver
 from .verdict import Limits, Spread, limits_of, settled_near, verdict
 
-__all__ = ["Predict", "leave_folds_out", "leave_one_out"]
+__all__ = ["Predict", "enter_tests", "leave_folds_out", "leave_one_out"]
 
 # Training problems of folds whose test rows are predicted in one pass.
 TOGETHER = 1000
@@ -422,7 +422,7 @@ def leave_folds_out(solver: Solver, solved: list[Solved], entries: Entries) -> N
 
 
 def _some_folds(solver: Solver, solved: list[Solved], entries: Entries, which: range) -> None:
-    folds, grid = entries.task.folds, entries.task.grid
+    grid = entries.task.grid
     theta = {f: np.empty((len(grid), len(solved[0].theta))) for f in which}
     columns = solver.without(list(_columns(solved, entries, which)))
     for (f, l), one in zip(product(which, range(len(grid))), solver.solve(columns), strict=True):
@@ -430,11 +430,17 @@ def _some_folds(solver: Solver, solved: list[Solved], entries: Entries, which: r
         entries.model(l, f, one.theta)
         entries.note(l, f, one.kkt, one.relative_gap)
     entries.settle("solved", len(which) * len(grid))
+    enter_tests(solver.runner, entries, theta)
+
+
+def enter_tests(runner: Runner, entries: Entries, theta: dict[int, FloatArray]) -> None:
+    """One pass: what the models of folds, (L, m + 1) each, say of their tests."""
+    folds = entries.task.folds
     entries.show(theta)
     order = {
-        f: None if rises(folds.test[f]) else np.argsort(folds.test[f], kind="stable") for f in which
+        f: None if rises(folds.test[f]) else np.argsort(folds.test[f], kind="stable") for f in theta
     }
-    test = {f: folds.test[f] if order[f] is None else np.sort(folds.test[f]) for f in which}
+    test = {f: folds.test[f] if order[f] is None else np.sort(folds.test[f]) for f in theta}
 
     def use(chunk: Chunk, result: dict[int, tuple[int, FloatArray]]) -> None:
         for f, (first, values) in result.items():
@@ -442,7 +448,7 @@ def _some_folds(solver: Solver, solved: list[Solved], entries: Entries, which: r
             places = np.arange(at.start, at.stop) if by_row is None else by_row[at]
             entries.decide(slice(None), folds.offsets[f] + places, values.T)
 
-    solver.runner.each(Predict(theta, test), use)
+    runner.each(Predict(theta, test), use)
 
 
 def _columns(solved: list[Solved], entries: Entries, which: range) -> Iterator[Column]:

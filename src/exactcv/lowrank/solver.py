@@ -93,6 +93,10 @@ class Runner(Protocol):
         """The results of all chunks, put together by ``work.join`` and left where they are."""
         ...
 
+    def added(self, work: Work) -> Any:
+        """The same of results that are sums, put together here."""
+        ...
+
     def small(
         self,
         work: Callable[..., Result],

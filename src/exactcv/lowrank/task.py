@@ -2,8 +2,8 @@
 
     min over w, b   1/2 ||w||^2 + sum_i C_i L_i(w'z_i + b),       z_i = z(x_i),
 
-with losses of knots and slopes; for the hinge, problems (40) and (41) of the consolidated-CV paper.
-Everything is exact for the kernel that the features have, and certified.
+with losses of knots and slopes, or the squared loss; for the hinge, problems (40) and (41) of the
+consolidated-CV paper.  Everything is exact for the kernel that the features have, and certified.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ class FeatureTask:
         problem = self.problem
         if not problem.target.numeric:
             return self
-        units = Units.of_numbers(problem.y, problem.weight, problem.fit_intercept)
+        degree = problem.loss.degree
+        units = Units.of_numbers(problem.y, problem.weight, problem.fit_intercept, degree)
         inner = replace(problem, loss=replace(problem.loss, units=units))
         return replace(self, problem=inner, grid=self.grid.times(1.0 / units.C_scale))

@@ -23,6 +23,7 @@ __all__ = [
     "LOSS_BY_NAME",
     "LOSS_PARAMETERS",
     "NUMERIC_LOSSES",
+    "SQUARED_LOSSES",
     "DifferentiableLoss",
     "Loss",
     "SquaredLoss",
@@ -202,6 +203,7 @@ LOSS_BY_NAME: dict[str, Callable[..., Loss]] = {
     "pinball": pinball,
     **DIFFERENTIABLE_LOSSES,
 }
+SQUARED_LOSSES = ("squared", "least_squares")  # of classes and of numbers
 # Those of numbers, and what else some of them need to be told.
 NUMERIC_LOSSES = ("epsilon_insensitive", "pinball", "least_squares")
 LOSS_PARAMETERS = {"epsilon_insensitive": "epsilon", "pinball": "quantile"}

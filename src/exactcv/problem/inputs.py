@@ -22,6 +22,7 @@ from ..exceptions import InputError, InputTypeError, UnsupportedError
 from ..runtime.memory import check_memory
 from ..types import FloatArray, IntArray
 from .checks import check_choice, check_positive, real
+from .differentiable import SQUARED_LOSSES
 from .gamma import GAMMA_RULES
 from .kernels import KERNELS, Kernel
 from .labels import (
@@ -49,6 +50,7 @@ from .weights import (
 )
 
 __all__ = [
+    "APPROX_LOSSES",
     "Data",
     "Present",
     "check_approx",
@@ -76,8 +78,8 @@ __all__ = [
     "times_class_weight",
 ]
 
-# Of knots and slopes: what features in place of a kernel can do.
-APPROX_LOSSES = ("hinge", "epsilon_insensitive", "pinball")
+# What features in place of a kernel can do: losses of knots and slopes, and the squared loss.
+APPROX_LOSSES = ("hinge", "epsilon_insensitive", "pinball", *SQUARED_LOSSES)
 
 
 @dataclass(frozen=True)
@@ -279,17 +281,11 @@ def check_approx(approx: Any, n_components: Any, method: str, loss: str) -> int:
     """``n_components`` as a number; what ``approx`` cannot do is refused."""
     check_choice("approx", approx, ("rff", "nystroem"), "or None")
     count = check_components(n_components)
-    if loss in ("squared", "least_squares"):
-        raise UnsupportedError(
-            f"approx={approx!r} does not go with loss={loss!r}; use approx=None, or scikit-learn's "
-            "RidgeCV on features of the kernel (sklearn.kernel_approximation.Nystroem), whose "
-            "leave-one-out is exact too: alpha = 1 / C"
-        )
     if method != "exact" or loss not in APPROX_LOSSES:
+        known = ", ".join(map(repr, APPROX_LOSSES))
         raise UnsupportedError(
-            f"approx={approx!r} goes with method='exact' and loss='hinge', 'epsilon_insensitive' "
-            f"or 'pinball', got method={method!r} and loss={loss!r}; leave these out, or use "
-            "approx=None"
+            f"approx={approx!r} goes with method='exact' and a loss of {known}; got "
+            f"method={method!r} and loss={loss!r}; leave these out, or use approx=None"
         )
     return count
 

@@ -301,6 +301,10 @@ class DaskRunner:
             return result
         return self._compute([task])[0]
 
+    def added(self, work: Work) -> Any:
+        """The results of all partitions together, here."""
+        return _join(work, *self.map(work))
+
     def small(
         self,
         work: Callable[..., Result],

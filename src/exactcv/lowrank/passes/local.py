@@ -120,6 +120,16 @@ class LocalRunner:
         results = self.map(work)
         return results[0] if len(results) == 1 else work.join(results)
 
+    def added(self, work: Work) -> Any:
+        """The same of results that are sums: chunk after chunk, without keeping all of them."""
+        sums: list[Any] = []
+
+        def use(chunk: Chunk, result: Any) -> None:
+            sums[:] = [work.join([*sums, result])]
+
+        self.each(work, use)
+        return sums[0]
+
     def small(
         self,
         work: Callable[..., Result],

@@ -60,9 +60,10 @@ def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, dict):
         return {key: _changed(part, change) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_changed(part, change) for part in value)
-    parts = {field.name: _changed(getattr(value, field.name), change) for field in fields(value)}
-    return replace(value, **parts)
+        parts = [_changed(part, change) for part in value]
+        return value._make(parts) if hasattr(value, "_make") else type(value)(parts)
+    named = {field.name: _changed(getattr(value, field.name), change) for field in fields(value)}
+    return replace(value, **named)
 
 
 def _has_parts(value: Any) -> bool:

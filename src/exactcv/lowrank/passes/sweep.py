@@ -28,7 +28,17 @@ from ...problem.loss_rules import LossRule
 from ...types import FloatArray, IntArray
 from ..rows.sampling import row_keys
 
-__all__ = ["Chunk", "Columns", "Gathered", "LeftOut", "Sums", "Work", "merge", "sweep"]
+__all__ = [
+    "Chunk",
+    "Columns",
+    "Gathered",
+    "LeftOut",
+    "Sums",
+    "Work",
+    "merge",
+    "sweep",
+    "training_weights",
+]
 
 
 @dataclass(frozen=True)
@@ -121,26 +131,27 @@ class Work(Protocol):
 LeftOut = Mapping[int, IntArray]
 
 
-def training_weights(chunk: Chunk, columns: Columns, left_out: LeftOut) -> FloatArray:
+def training_weights(chunk: Chunk, folds: IntArray, left_out: LeftOut) -> FloatArray:
     """Weights as a column vector, or one column for each problem if folds differ.
 
-    ``left_out`` has the sorted row numbers that each fold does without.
+    ``folds`` names that of each problem (-1 for none), and ``left_out`` has the sorted row numbers
+    that each fold does without.
     """
-    if not (columns.fold >= 0).any():
+    if not (folds >= 0).any():
         return chunk.weight[:, None]
-    weights = np.repeat(chunk.weight[:, None], len(columns.fold), axis=1)
+    weights = np.repeat(chunk.weight[:, None], len(folds), axis=1)
     stop = chunk.start + len(chunk.y)
-    for fold in np.unique(columns.fold[columns.fold >= 0]):
+    for fold in np.unique(folds[folds >= 0]):
         rows = left_out[int(fold)]
         mine = rows[np.searchsorted(rows, chunk.start) : np.searchsorted(rows, stop)] - chunk.start
-        weights[np.ix_(mine, columns.fold == fold)] = 0.0
+        weights[np.ix_(mine, folds == fold)] = 0.0
     return weights
 
 
 def sweep(chunk: Chunk, columns: Columns, left_out: LeftOut) -> Sums:
     """The chunk's share of the sums, and its rows near the margin."""
     u, loss = columns.values(chunk), columns.loss(chunk.y)
-    weights = training_weights(chunk, columns, left_out)
+    weights = training_weights(chunk, columns.fold, left_out)
     near, mass = np.empty(u.shape, dtype=bool), np.zeros((len(columns.fold), 2))
     few = bool((columns.rate < 1).any())
     keys = row_keys(chunk.rows, columns.seed) if few else np.zeros(len(u))
