@@ -325,9 +325,22 @@ def test_cholesky_solves_the_bordered_system(total: float | None) -> None:
         assert abs(d.sum() - total) <= 1e-13
 
 
+@pytest.mark.parametrize("total", [None, -1.5])
+def test_cholesky_of_repeated_rows_takes_independent_ones(total: float | None) -> None:
+    rng = np.random.default_rng(0)
+    X, twin = rng.normal(size=(20, 30)), np.array([*range(20), 3, 3, 7])
+    K, e = X[twin] @ X[twin].T, rng.normal(size=20)[twin]
+    d = smo._by_cholesky(K, e, total)
+    assert d is not None and np.count_nonzero(d) == 20
+    beta = e - K @ d
+    np.testing.assert_allclose(beta, 0.0 if total is None else beta.mean(), atol=1e-12)
+    assert smo._by_cholesky(K, e + (np.arange(23) == 22), total) is None  # two of them disagree
+
+
 def test_cholesky_leaves_singular_matrices_to_least_squares() -> None:
-    X = np.random.default_rng(0).normal(size=(20, 5))
-    assert smo._by_cholesky(X @ X.T, np.ones(20), 0.0) is None
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 5))
+    assert smo._by_cholesky(X @ X.T, rng.normal(size=20), 0.0) is None
     assert smo._by_cholesky(np.diag([1.0, -1.0]), np.ones(2), None) is None
     assert smo._by_cholesky(np.full((2, 2), np.nan), np.ones(2), None) is None
 

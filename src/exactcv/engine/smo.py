@@ -419,9 +419,9 @@ def _newton(
 ) -> tuple[FloatArray, FloatArray | None]:
     """The step to the optimum in the subspace, and a direction of pure descent if there is none.
 
-    Solves K_FF d + beta = e_F, sum d = -sum c: by a Cholesky factor if K_FF is well enough
-    conditioned, else by least squares, many times slower.  What that leaves of e_F lies in the null
-    space of the bordered matrix.
+    Solves K_FF d + beta = e_F, sum d = -sum c: by a Cholesky factor, of independent rows if K_FF is
+    singular (repeated rows), else by least squares, many times slower.  What that leaves of e_F
+    lies in the null space of the bordered matrix.
     """
     where = box.rows[free]
     size = len(free)
@@ -453,24 +453,37 @@ def _newton(
 
 
 def _by_cholesky(K: FloatArray, e: FloatArray, total: float | None) -> FloatArray | None:
-    """d with K d + beta = e, sum d = total (None: beta = 0); None if K is nearly singular."""
-    factor, info = lapack.dpotrf(K, lower=1)
-    pivots = np.diagonal(factor)
-    if info or not pivots.min() > WELL_CONDITIONED * pivots.max():
+    """d with K d + beta = e, sum d = total (None: beta = 0), zero but for independent rows.
+
+    None if that leaves something of e: K is nearly singular, or dependent rows contradict others.
+    """
+    factor, used = _factor(K)
+    if not len(used):
         return None
-    ones = np.ones(len(e))
-    unit = lapack.dpotrs(factor, ones, lower=1)[0] if total is not None else ones
+    size = len(used)
+    unit = lapack.dpotrs(factor, np.ones(size), lower=1)[0] if total is not None else np.ones(size)
     d: FloatArray = np.zeros(len(e))
     beta, left, missing = 0.0, e, total
     for _ in range(2):  # the second time for the residual, which is what the certificate will see
-        step = lapack.dpotrs(factor, left, lower=1)[0]
+        step = lapack.dpotrs(factor, left[used], lower=1)[0]
         if missing is not None and total is not None:
             shift = float((step.sum() - missing) / unit.sum())
             step, beta = step - shift * unit, beta + shift
-            missing = total - float((d + step).sum())
-        d = d + step
+            missing = total - float((d[used] + step).sum())
+        d[used] += step
         left = e - K @ d - beta
     return d if np.abs(left).max() <= 1e-9 * max(1.0, float(np.abs(e).max())) else None
+
+
+def _factor(K: FloatArray) -> tuple[FloatArray, IntArray]:
+    """A well conditioned Cholesky factor of K, or of independent rows of it, and which these are."""
+    factor, info = lapack.dpotrf(K, lower=1)
+    pivots = np.diagonal(factor)
+    if not info and pivots.min() > WELL_CONDITIONED * pivots.max():
+        return factor, np.arange(len(K), dtype=np.intp)
+    least = WELL_CONDITIONED**2 * float(K.diagonal().max())
+    factor, order, rank, _ = lapack.dpstrf(K, tol=least, lower=1)
+    return factor[:rank, :rank], order[:rank].astype(np.intp) - 1
 
 
 def _advance(box: _Box, c: FloatArray, free: IntArray, step: FloatArray) -> tuple[FloatArray, bool]:
