@@ -38,11 +38,12 @@ from ..problem.losses import PiecewiseLinear
 from ..runtime.threads import Workers
 from ..types import BoolArray, FloatArray, IntArray
 from .passes.sweep import Chunk, Columns, LeftOut, Sums, Work, merge, sweep
+from .small.around import Around
 from .small.guesses import STRIDES, WIDTH, Column, Guesses, Sample, like, widest_stride
 from .small.reduced import Reduced, Reply, StateArray, at_bound, at_knot, strictly_inside
 from .small.solve import approach, solve
 
-__all__ = ["EXCUSED", "LARGEST", "Around", "Column", "Room", "Runner", "Sample", "Solved", "Solver"]
+__all__ = ["EXCUSED", "LARGEST", "Column", "Room", "Runner", "Sample", "Solved", "Solver"]
 
 Result = TypeVar("Result")
 
@@ -116,20 +117,6 @@ class _Near(NamedTuple):
     loss: PiecewiseLinear
     weight: FloatArray
     u: FloatArray
-
-
-@dataclass(frozen=True)
-class Around:
-    """More rows around the margin of a solution than its small problem has.
-
-    ``added`` is the size of what is added up in the linear term of the problem.
-    """
-
-    problem: Reduced
-    rows: IntArray
-    u: FloatArray
-    coef: FloatArray
-    added: float
 
 
 @dataclass(frozen=True)
@@ -288,7 +275,7 @@ class Solver:
         theta = np.array([one.theta for one in some])
         away = self.counted.distance(theta)
         wanted = count * self.counted.n / self.runner.n
-        width = np.array([_rank(column, wanted) for column in away.T])
+        width = np.array([max(_rank(column, wanted), ON_MARGIN) for column in away.T])
         fold, rate = np.full(len(some), -1), np.ones(len(some))
         plan = Columns(theta, fold, np.column_stack([width, width]), rate, self.seed, self.loss)
         self.passes += 1
@@ -450,7 +437,8 @@ class Rounds:
         """The rows of a pass around the margin of the p-th solution (`Solver.around`)."""
         rest, near = sums.rest.tally(p, one.C), _near_rows(sums, p, self.loss)
         problem = self._small_problem(one.C, 1.0, sums.near[p], rest, near)
-        return Around(problem, near.rows, near.u, one.coef_of(problem, near), rest.added)
+        coef = one.coef_of(problem, near)
+        return Around(one.C, one.theta, problem, near.rows, near.u, coef, rest)
 
     def _small_problem(
         self, C: float, rate: float, masses: FloatArray, rest: Tally, near: _Near

@@ -28,7 +28,7 @@ from ...problem.loss_rules import LossRule
 from ...types import FloatArray, IntArray
 from ..rows.sampling import row_keys
 
-__all__ = ["Chunk", "Columns", "Gathered", "LeftOut", "Sums", "Work", "merge", "sweep"]
+__all__ = ["Chunk", "Columns", "Gathered", "LeftOut", "Sums", "Work", "gathered", "merge", "sweep"]
 
 
 @dataclass(frozen=True)
@@ -137,18 +137,25 @@ def sweep(chunk: Chunk, columns: Columns, left_out: LeftOut) -> Sums:
 
 
 def _gather(chunk: Chunk, u: FloatArray, near: NDArray[np.bool_]) -> Gathered:
-    used = np.flatnonzero(near.any(axis=1))
+    index = [np.flatnonzero(column) for column in near.T]
+    return gathered(chunk, index, [u[rows, p] for p, rows in enumerate(index)])
+
+
+def gathered(chunk: Chunk, index: list[IntArray], u: list[FloatArray]) -> Gathered:
+    """Some rows of a chunk for each column, by their places in it, and their values."""
+    picked = np.zeros(len(chunk.y), dtype=bool)
+    for rows in index:
+        picked[rows] = True
+    used = np.flatnonzero(picked)
     position = np.full(len(chunk.y), -1, dtype=np.intp)
     position[used] = np.arange(len(used))
-    index = [np.flatnonzero(column) for column in near.T]
-    values = [u[rows, p] for p, rows in enumerate(index)]
     return Gathered(
         rows=used + chunk.start,
         Z=chunk.Z[used],
         y=chunk.y[used],
         weight=chunk.weight[used],
         index=[position[rows] for rows in index],
-        u=values,
+        u=u,
     )
 
 
