@@ -91,6 +91,14 @@ class Entries:
         if not (kkt <= self.task.tol and gap <= self.task.tol):
             self.unresolved.append((l, fold))
 
+    def note_rows(self, l: int, rows: IntArray, kkt: FloatArray, gap: FloatArray) -> None:
+        """The same of solutions without one of these rows each."""
+        met = np.maximum(kkt, gap) <= self.task.tol
+        if met.any():
+            self.note(l, -1, float(kkt[met].max()), float(gap[met].max()))
+        for k in np.flatnonzero(~met):  # rounding keeps these from it
+            self.note(l, int(rows[k]), float(kkt[k]), float(gap[k]))
+
     def model(self, l: int, fold: int, theta: FloatArray) -> None:
         """Enter the solution without a fold, if these are to be kept."""
         if not self.task.keep_models:

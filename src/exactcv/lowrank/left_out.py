@@ -261,11 +261,7 @@ class _LeaveOneOut:
         entries.enter(l, rows, outcome.wrong, outcome.value)
         for name, count in zip(HOW, np.bincount(outcome.how, minlength=len(HOW)), strict=True):
             entries.settle(name, int(count))
-        met = np.maximum(outcome.kkt, outcome.gap) <= self.solver.tol
-        if met.any():
-            entries.note(l, -1, float(outcome.kkt[met].max()), float(outcome.gap[met].max()))
-        for k in np.flatnonzero(~met):  # rounding keeps these from it
-            entries.note(l, int(rows[k]), float(outcome.kkt[k]), float(outcome.gap[k]))
+        entries.note_rows(l, rows, outcome.kkt, outcome.gap)
 
 
 def _without(solved: Solved, C: float, fold: int) -> Column:

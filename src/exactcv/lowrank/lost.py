@@ -12,8 +12,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ..types import BoolArray, FloatArray, IntArray
 from .entries import Entries
 from .passes.sweep import Sums
 from .small.around import Around
-from .small.beyond import Crossed, Crossings, Standing
+from .small.beyond import Crossed, Standing
 from .small.nearby import Nearby
 from .small.press import Leaving, Press
 from .small.reduced import Reply, strictly_inside
@@ -32,50 +32,58 @@ from .verdict import Spread
 
 __all__ = ["Lost"]
 
-# Rows around the margin for each dimension, and at least; and in all, of all grid points that are
-# looked at together.
+# Rows around the margin for each dimension, and at least; and in all that are looked at together.
 AROUND, LEAST_AROUND, MOST_AROUND = 8, 2000, 60_000
-# How often rows that cross are taken up; each time at most so many times as many as were there
-# at first.
-ROUNDS, MORE = 8, 1
+# Rows of a grid point that are left out in one piece of work.
+BLOCK = 256
+# How often rows that cross are taken up, and how many at a time, of those around the margin.
+ROUNDS, MORE = 8, 1.0
+# Of how far rows are behind their knots: how far off the guess is with which they are taken up.
+BEHIND = 0.05
 # Solutions over all rows that are looked for in one pass.
 TOGETHER = 64
 
 
 @dataclass(frozen=True)
-class _Settled:
-    """Solutions that hold: places of their rows among the lost ones, left-out values, figures."""
+class _Trial:
+    """Solutions without a row each, all of which hold if no row beyond crosses.
+
+    places : which of the lost rows they are without.
+    value, kkt, gap : left-out values, and the judge's figures.
+    good : do these meet the tolerance?
+    """
 
     places: IntArray
     value: FloatArray
     kkt: FloatArray
     gap: FloatArray
+    good: BoolArray
+
+    def some(self, which: BoolArray) -> _Trial:
+        return _Trial(*(getattr(self, part.name)[which] for part in fields(self)))
 
 
 @dataclass(frozen=True)
 class _Found:
-    """What has been found of the lost rows of a grid point.
+    """What has been found of some lost rows of a grid point.
 
     right : which labels are proved by pressing (places among the lost rows).
-    settled, given_up : the same of solutions that hold, and that are not looked for any more.
-    open : of those that a pass has to be asked about; they are in ``standing`` and ``replies``.
-    around, rows, leaving : the problem, and all of the lost rows.
+    settled : solutions that hold, or else are not good.
+    open, standing : those that a pass has to be asked about.
+    around, leaving : the problem that they solve, and all of the lost rows.
     """
 
     right: IntArray
-    settled: _Settled
-    given_up: IntArray
-    open: IntArray
+    settled: _Trial
+    open: _Trial
     standing: Standing
     around: Around | None
-    rows: IntArray
     leaving: Leaving | None
-    replies: list[Reply]
 
 
 def _light(found: _Found) -> _Found:
     """What the entries and the next pass need of it."""
-    return replace(found, around=None, leaving=None, replies=[])
+    return replace(found, around=None, leaving=None)
 
 
 @dataclass(frozen=True)
@@ -85,12 +93,46 @@ class _Leave:
     rounds: Rounds
     spread: Spread
 
-    def _standing(self, around: Around, rows: IntArray, replies: list[Reply]) -> Standing:
-        theta = np.array([one.theta for one in replies]).reshape(len(rows), len(around.theta))
+    def _tried(
+        self,
+        around: Around,
+        rows: IntArray,
+        leaving: Leaving,
+        which: IntArray,
+        guesses: Sequence[tuple[FloatArray, float] | tuple[FloatArray] | tuple[()]],
+    ) -> tuple[_Trial, Standing]:
+        """Solutions without some of the rows, from a guess each and how far it may be off."""
+        nearby, theta = (
+            Nearby(around, self.rounds.cancel),
+            np.empty((len(which), len(around.theta))),
+        )
+        figures, good = np.empty((len(which), 3)), np.zeros(len(which), dtype=bool)
+        for i, (k, guess) in enumerate(zip(which, guesses, strict=True)):
+            reply = nearby.without(leaving, int(k), *guess)
+            theta[i] = reply.theta
+            figures[i], good[i] = self._judged(around, leaving, int(k), reply)
         step = theta - around.theta
         moved = np.linalg.norm(step[:, :-1], axis=1) * self.spread.radius
         moved += np.abs(step[:, :-1] @ self.spread.centre + step[:, -1])
-        return Standing(around.theta, np.sort(around.rows), rows, theta, 1.000001 * moved)
+        # A little more, for rounding.
+        known, moved = np.sort(around.rows), (1.0 + 1e-6) * moved
+        standing = Standing(around.theta, known, rows[which], theta, moved)
+        value, kkt, gap = figures.T
+        return _Trial(which, value, kkt, gap, good), standing
+
+    def _judged(
+        self, around: Around, leaving: Leaving, k: int, reply: Reply
+    ) -> tuple[tuple[float, float, float], bool]:
+        """The left-out value and the figures of a solution, and whether these are good enough."""
+        rounds = self.rounds
+        kkt, gap, primal, floor = around.figures(leaving, k, reply, rounds.loss, rounds.extent)
+        gap /= max(abs(primal), float(np.finfo(float).tiny))
+        goal = float(attainable(rounds.tol, floor, tolerances.POLISH * rounds.tol))
+        # Without a coefficient inside its box b has an interval, whose ends may be elsewhere.
+        problem = around.without(leaving, k)
+        sure = not problem.fit_intercept or strictly_inside(problem, reply.coef).any()
+        value = float(leaving.Z[k] @ reply.theta[:-1] + reply.theta[-1])
+        return (value, kkt, gap), bool(sure and kkt <= goal and gap <= min(goal, EXCUSED))
 
 
 @dataclass(frozen=True)
@@ -108,69 +150,32 @@ class _LeaveAround(_Leave):
         around = self.rounds.around(sums, found.solved, p)
         leaving = replace(leaving, place=_places(around.rows, rows))
         if not self.want_decision:
-            r = around.problem.y * around.u - 1.0
-            press = Press(
-                around.problem, around.theta, r, around.coef, self.largest, around.rest.added
-            )
+            r, added = around.problem.y * around.u - 1.0, around.rest.added
+            press = Press(around.problem, around.theta, r, around.coef, self.largest, added)
             right, near = press.prove(leaving)
-        nearby, open_ = Nearby(around, self.rounds.cancel), np.flatnonzero(~right)
-        guesses = [None if near is None else near[k] for k in open_]
-        replies = [
-            nearby.without(leaving, int(k), guess)
-            for k, guess in zip(open_, guesses, strict=True)
-        ]
-        nothing = np.zeros(0)
-        settled = _Settled(open_[:0], nothing, nothing, nothing)
-        standing = self._standing(around, rows[open_], replies)
-        return _Found(
-            np.flatnonzero(right), settled, open_[:0], open_, standing, around, rows, leaving,
-            replies,
-        )  # fmt: skip
+        open_ = np.flatnonzero(~right)
+        guesses = [() if near is None else (near[k],) for k in open_]
+        trial, standing = self._tried(around, rows, leaving, open_, guesses)
+        nobody = trial.some(np.zeros(len(open_), dtype=bool))
+        return _Found(np.flatnonzero(right), nobody, trial, standing, around, leaving)
 
 
 @dataclass(frozen=True)
 class _TakeUp(_Leave):
-    """Judges solutions in which no row beyond has crossed, and finds the others again."""
+    """Takes up the rows that cross, and finds the solutions again in which they do."""
 
-    def __call__(self, crossed: Crossed, p: int, found: _Found) -> _Found:
-        around, leaving = found.around, found.leaving
+    def __call__(self, crossed: Crossed, p: int, found: _Found, rows: IntArray) -> _Found:
+        around, leaving, again = found.around, found.leaving, crossed.solutions[p]
         assert around is not None and leaving is not None
-        again = crossed.solutions[p]
-        settled, missed = self._judged(found, np.flatnonzero(~again))
-        rows, Z, y, weight = crossed.rows(p)
-        wider = around.taking_up(rows, Z, self.rounds.loss(y), weight)
-        leaving = replace(leaving, place=_places(wider.rows, found.rows))
-        nearby, replies = Nearby(wider, self.rounds.cancel), []
-        open_, guesses = found.open[again], found.standing.without[again]
-        # How far they are behind their knots says how good the guess is.
-        behind = wider.behind(len(around.rows), guesses)
-        for k, guess, far in zip(open_, guesses, behind, strict=True):
-            replies.append(nearby.without(leaving, int(k), guess, float(far)))
-        return _Found(
-            open_[:0], settled, missed, open_,
-            self._standing(wider, found.rows[open_], replies), wider, found.rows, leaving, replies,
-        )  # fmt: skip
-
-    def _judged(self, found: _Found, which: IntArray) -> tuple[_Settled, IntArray]:
-        """Solutions that meet the tolerance, and places of rows whose solutions do not."""
-        around, leaving, rounds = found.around, found.leaving, self.rounds
-        assert around is not None and leaving is not None
-        value, kkt, gap = np.zeros(len(which)), np.zeros(len(which)), np.zeros(len(which))
-        good = np.zeros(len(which), dtype=bool)
-        for i, of in enumerate(which):
-            k, reply = int(found.open[of]), found.replies[of]
-            problem = around.without(leaving, k)
-            value[i] = leaving.Z[k] @ reply.theta[:-1] + reply.theta[-1]
-            kkt[i], absolute, primal, floor = around.figures(
-                leaving, k, reply, rounds.loss, rounds.extent
-            )
-            gap[i] = absolute / max(abs(primal), float(np.finfo(float).tiny))
-            goal = float(attainable(rounds.tol, floor, tolerances.POLISH * rounds.tol))
-            # Without a coefficient inside its box b has an interval, whose ends may be elsewhere.
-            sure = not problem.fit_intercept or strictly_inside(problem, reply.coef).any()
-            good[i] = sure and kkt[i] <= goal and gap[i] <= min(goal, EXCUSED)
-        places = found.open[which]
-        return _Settled(places[good], value[good], kkt[good], gap[good]), places[~good]
+        settled, which = found.open.some(~again), found.open.places[again]
+        more, Z, y, weight = crossed.rows(p)
+        wider = around.taking_up(more, Z, self.rounds.loss(y), weight)
+        leaving = replace(leaving, place=_places(wider.rows, rows))
+        theta = found.standing.without[again]
+        behind = BEHIND * wider.behind(len(around.rows), theta)
+        guesses = [(one, float(far)) for one, far in zip(theta, behind, strict=True)]
+        trial, standing = self._tried(wider, rows, leaving, which, guesses)
+        return _Found(which[:0], settled, trial, standing, wider, leaving)
 
 
 def _places(among: IntArray, rows: IntArray) -> IntArray:
@@ -178,6 +183,15 @@ def _places(among: IntArray, rows: IntArray) -> IntArray:
     order = np.argsort(among)
     place = order[np.minimum(np.searchsorted(among, rows, sorter=order), len(order) - 1)]
     return np.where(among[place] == rows, place, -1)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Some of the lost rows of a grid point: numbers and features."""
+
+    l: int
+    rows: IntArray
+    Z: FloatArray
 
 
 class Lost:
@@ -191,93 +205,94 @@ class Lost:
         problem = entries.task.problem
         self.y, self.weight, self.loss = problem.y, problem.weight, problem.loss
         self.want_decision = entries.decision is not None
-        self._rows: list[list[IntArray]] = [[] for _ in solved]
-        self._Z: list[list[FloatArray]] = [[] for _ in solved]
+        self._waiting: list[_Block] = []
 
     def __len__(self) -> int:
-        return sum(len(some) for rows in self._rows for some in rows)
+        return sum(len(block.rows) for block in self._waiting)
 
     def add(self, l: int, rows: IntArray, Z: FloatArray) -> None:
         """Rows that are lost at a grid point, with their features."""
         if len(rows):
-            self._rows[l].append(rows)
-            self._Z[l].append(Z)
+            self._waiting.append(_Block(l, rows, Z))
 
     def settle(self) -> None:
         """Labels (and values, if they are wanted) of all of them."""
-        points = [l for l, rows in enumerate(self._rows) if rows]
+        blocks = list(self._blocks())
         count = max(LEAST_AROUND, AROUND * self.spread.centre.size)
         some = max(1, min(self.solver.room.capacity, MOST_AROUND) // count)
-        for start in range(0, len(points), some):
-            self._together(points[start : start + some], count)
+        for start in range(0, len(blocks), some):
+            self._together(blocks[start : start + some], count)
 
-    def _together(self, points: list[int], count: int) -> None:
-        """Those of some grid points, with so many rows around each margin."""
-        solver = self.solver
-        some = [self.solved[l] for l in points]
-        leave = _LeaveAround(solver.rounds, self.spread, self.spread.largest, self.want_decision)
-        take_up = _TakeUp(solver.rounds, self.spread)
-        leavings = [self._leaving(l) for l in points]
+    def _blocks(self) -> Iterator[_Block]:
+        """What waits, put together by grid point."""
+        for l in sorted({block.l for block in self._waiting}):
+            mine = [block for block in self._waiting if block.l == l]
+            rows = np.concatenate([block.rows for block in mine])
+            Z = np.concatenate([block.Z for block in mine])
+            for start in range(0, len(rows), BLOCK):
+                part = slice(start, start + BLOCK)
+                yield _Block(l, rows[part], Z[part])
+
+    def _together(self, blocks: list[_Block], count: int) -> None:
+        """Some blocks, with so many rows around each margin."""
+        solver, spread = self.solver, self.spread
+        some = [self.solved[block.l] for block in blocks]
         items = [
-            (p, one.home, *leaving) for p, (one, leaving) in enumerate(zip(some, leavings, strict=True))
+            (p, one.home, block.rows, self._leaving(block))
+            for p, (one, block) in enumerate(zip(some, blocks, strict=True))
         ]
-        sums = solver.around(some, count)
-        found = solver.runner.small(leave, (sums,), items, _light)
-        del sums
-        share, left = MORE * count / solver.runner.n, list(points)
+        leave = _LeaveAround(solver.rounds, spread, spread.largest, self.want_decision)
+        take_up = _TakeUp(solver.rounds, spread)
+        found = solver.runner.small(leave, (solver.around(some, count),), items, _light)
         for _ in range(ROUNDS):
-            for l, (one, _) in zip(left, found, strict=True):
-                self._enter(l, one)
-            open_ = [i for i, (one, _) in enumerate(found) if len(one.open)]
-            left, found = [left[i] for i in open_], [found[i] for i in open_]
-            if not found:
+            for block, (one, _) in zip(blocks, found, strict=True):
+                self._enter(block, one)
+            open_ = [i for i, (one, _) in enumerate(found) if len(one.open.places)]
+            blocks, found = [blocks[i] for i in open_], [found[i] for i in open_]
+            if not blocks:
                 return
-            work = Crossings([one.standing for one, _ in found], self.loss, share)
-            solver.passes += 1
-            crossed = solver.runner.joined(work)
-            homes = [(p, home) for p, (_, home) in enumerate(found)]
+            standings = [one.standing for one, _ in found]
+            crossed = solver.crossed(standings, MORE * count)
+            homes = [
+                (p, home, block.rows)
+                for p, (block, (_, home)) in enumerate(zip(blocks, found, strict=True))
+            ]
             found = solver.runner.small(take_up, (crossed,), homes, _light)
-        for l, (one, _) in zip(left, found, strict=True):
-            self._enter(l, one)
-            theta = one.standing.without
-            self._certify(l, [self._column(l, k, at) for k, at in zip(one.open, theta, strict=True)])
+        for block, (one, _) in zip(blocks, found, strict=True):
+            self._enter(block, one)
+            self._over_all_rows(block, one.open.places, one.standing.without)
 
-    def _leaving(self, l: int) -> tuple[IntArray, Leaving]:
-        """Numbers of the lost rows of a grid point, and what is to be left out."""
-        one, rows, Z = self.solved[l], np.concatenate(self._rows[l]), np.concatenate(self._Z[l])
-        self._rows[l], self._Z[l] = [rows], [Z]
-        y, box = self.y[rows].astype(np.float64), one.C * self.weight[rows]
-        u = Z @ one.theta[:-1] + one.theta[-1]
-        nowhere = np.full(len(rows), -1)
-        return rows, Leaving(Z, y, box, -box * self.loss(y).slope(u), u, nowhere)
+    def _leaving(self, block: _Block) -> Leaving:
+        one, y, Z = self.solved[block.l], self.y[block.rows].astype(np.float64), block.Z
+        box, u = one.C * self.weight[block.rows], Z @ one.theta[:-1] + one.theta[-1]
+        nowhere = np.full(len(y), -1)
+        return Leaving(Z, y, box, -box * self.loss(y).slope(u), u, nowhere)
 
-    def _enter(self, l: int, found: _Found) -> None:
-        """What is settled; what is given up is solved over all rows."""
-        entries, (rows,) = self.entries, self._rows[l]
-        right, settled = found.right, found.settled
-        entries.enter(l, rows[right], np.zeros(len(right), dtype=bool), None)
+    def _enter(self, block: _Block, found: _Found) -> None:
+        """What is settled; what is not good enough is solved over all rows."""
+        entries, l, right = self.entries, block.l, found.right
+        entries.enter(l, block.rows[right], np.zeros(len(right), dtype=bool), None)
         entries.settle("bound", len(right))
-        entries.decide(l, rows[settled.places], settled.value)
-        if len(settled.places):
-            entries.note(l, -1, float(settled.kkt.max()), float(settled.gap.max()))
-        entries.settle("solved", len(settled.places))
-        theta = self.solved[l].theta
-        self._certify(l, [self._column(l, int(k), theta) for k in found.given_up])
+        good = found.settled.some(found.settled.good)
+        entries.decide(l, block.rows[good.places], good.value)
+        entries.note_rows(l, block.rows[good.places], good.kkt, good.gap)
+        entries.settle("solved", len(good.places))
+        missed = found.settled.places[~found.settled.good]
+        self._over_all_rows(block, missed, np.tile(self.solved[l].theta, (len(missed), 1)))
 
-    def _column(self, l: int, k: int, theta: FloatArray) -> tuple[FloatArray, Column]:
-        """Features of one of the rows, and the problem without it."""
-        free = int(np.count_nonzero(self.solved[l].free))
-        (rows,), (Z,) = self._rows[l], self._Z[l]
-        return Z[k], Column(self.solved[l].C, int(rows[k]), theta, 0.0, free)
-
-    def _certify(self, l: int, columns: list[tuple[FloatArray, Column]]) -> None:
-        """Solutions without a row, over all rows."""
-        entries = self.entries
+    def _over_all_rows(self, block: _Block, places: IntArray, guesses: FloatArray) -> None:
+        """Solutions without a row, by rounds over all rows."""
+        one, entries = self.solved[block.l], self.entries
+        free = int(np.count_nonzero(one.free))
+        columns = [
+            Column(one.C, int(row), guess, 0.0, free)
+            for row, guess in zip(block.rows[places], guesses, strict=True)
+        ]
         for start in range(0, len(columns), TOGETHER):
-            some = columns[start : start + TOGETHER]
-            found = self.solver.solve(column for _, column in some)
-            for (z, column), one in zip(some, found, strict=True):
-                value = float(z @ one.theta[:-1]) + one.theta[-1]
-                entries.decide(l, [column.fold], np.array([value]))
-                entries.note(l, column.fold, one.kkt, one.relative_gap)
+            some = slice(start, start + TOGETHER)
+            found = self.solver.solve(columns[some])
+            for z, column, without in zip(block.Z[places[some]], columns[some], found, strict=True):
+                value = float(z @ without.theta[:-1]) + without.theta[-1]
+                entries.decide(block.l, [column.fold], np.array([value]))
+                entries.note(block.l, column.fold, without.kkt, without.relative_gap)
                 entries.settle("fallback", 1)

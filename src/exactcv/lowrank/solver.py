@@ -39,8 +39,9 @@ from ..runtime.threads import Workers
 from ..types import BoolArray, FloatArray, IntArray
 from .passes.sweep import Chunk, Columns, LeftOut, Sums, Work, merge, sweep
 from .small.around import Around
+from .small.beyond import Crossings, Standing
 from .small.guesses import STRIDES, WIDTH, Column, Guesses, Sample, like, widest_stride
-from .small.reduced import Reduced, Reply, StateArray, at_bound, at_knot, strictly_inside
+from .small.reduced import Reduced, Reply, StateArray, at_bound, at_knot
 from .small.solve import approach, solve
 
 __all__ = ["EXCUSED", "LARGEST", "Column", "Room", "Runner", "Sample", "Solved", "Solver"]
@@ -281,6 +282,14 @@ class Solver:
         self.passes += 1
         return self.runner.joined(_Sweep(plan, {}))
 
+    def crossed(self, standings: Sequence[Standing], count: float = 0.0) -> Any:
+        """In which solutions rows beyond cross, by one pass, and about ``count`` of these rows.
+
+        The answer (`small.beyond.Crossed`) stays where it is.
+        """
+        self.passes += 1
+        return self.runner.joined(Crossings(standings, self.loss, count / self.runner.n))
+
     # ---- rounds ---------------------------------------------------------------------------------
 
     def solve(self, columns: Iterable[Column]) -> Iterator[Solved]:
@@ -396,9 +405,11 @@ class Rounds:
         rest = sums.rest.tally(p, column.C)
         near = _near_rows(sums, p, self.loss)
         problem = self._small_problem(column.C, rate, sums.near[p], rest, near)
-        for reply in self._replies(problem, near, state, rate):
-            if rate < 1.0:
-                continue
+        if rate < 1.0 and state.error:
+            reply = approach(problem, state.theta, state.error)
+        else:
+            reply = solve(problem, state.theta, self.cancel, state.error)
+        if rate == 1.0:
             here = tally(near.Z, near.loss, problem.box, reply.coef, theta, self.extent)
             kkt, gap, primal, floor = figures([rest, here], theta, self.extent, self.fit_intercept)
             goal = float(attainable(self.tol, floor, tolerances.POLISH * self.tol))
@@ -418,20 +429,6 @@ class Rounds:
                 return Round(solved, reply, primal)
         loss = rest.loss + column.C * float(near.weight @ near.loss.value(near.u))
         return Round(None, reply, 0.5 * float(theta[:-1] @ theta[:-1]) + loss)
-
-    def _replies(
-        self, problem: Reduced, near: _Near, state: _State, rate: float
-    ) -> Iterator[Reply]:
-        """What may be the solution of the small problem: what the guess came with, then itself."""
-        if rate == 1.0 and state.rounds == 0 and state.column.known is not None:
-            reply = _known(problem, near, state.theta, *state.column.known)
-            # Without a coefficient inside its box b has an interval, whose ends may be new here.
-            if reply is not None and strictly_inside(problem, reply.coef).any():
-                yield reply
-        if rate < 1.0 and state.error:
-            yield approach(problem, state.theta, state.error)
-        else:
-            yield solve(problem, state.theta, self.cancel, state.error)
 
     def around(self, sums: Sums, one: Solved, p: int) -> Around:
         """The rows of a pass around the margin of the p-th solution (`Solver.around`)."""
@@ -454,24 +451,6 @@ class Rounds:
             extra = (box - C * near.weight) * near.loss.slope(near.u)
             a, beta = a + extra @ near.Z, beta + float(extra.sum())
         return Reduced(near.Z, near.loss, box, a, beta, self.fit_intercept)
-
-
-def _known(
-    problem: Reduced, near: _Near, theta: FloatArray, rows: IntArray, coef: FloatArray
-) -> Reply | None:
-    """A solution whose free rows are known, with the others where theta has them.
-
-    None if not all of the free rows are here.
-    """
-    order = np.argsort(near.rows)
-    place = order[np.minimum(np.searchsorted(near.rows, rows, sorter=order), len(order) - 1)]
-    if not np.array_equal(near.rows[place], rows):
-        return None
-    whole, state = problem.held(near.u), (2 * near.loss.passed(near.u)).astype(np.int8)
-    knots = near.loss.knots[place]
-    whole[place] = coef
-    state[place] = 2 * np.abs(knots - near.u[place, None]).argmin(axis=1) + 1
-    return Reply(theta, whole, state, True, 0)
 
 
 def _has_all(plan: Columns, p: int) -> bool:

@@ -56,11 +56,9 @@ class Around:
             rest.total,
             whole.fit_intercept,
         )
-        together = (
-            np.concatenate(parts)
-            for parts in ((self.rows, rows), (self.u, u), (self.coef, coef))
-        )
-        return Around(self.C, self.theta, problem, *together, rest)
+        numbers = np.concatenate([self.rows, rows])
+        u, coef = np.concatenate([self.u, u]), np.concatenate([self.coef, coef])
+        return Around(self.C, self.theta, problem, numbers, u, coef, rest)
 
     def behind(self, start: int, theta: FloatArray) -> FloatArray:
         """How far rows, from the start-th on, are at most behind the knots that they have passed.

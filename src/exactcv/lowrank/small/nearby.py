@@ -1,7 +1,7 @@
 """Solutions without a single row, from rows around the margin of the full-data solution.
 
-What is found here solves the problem as long as no row beyond them changes sides; that is for the
-pass over all rows to say (``lowrank/solver.py``).
+What is found here solves the problem as long as no row beyond them changes sides; that is for a
+pass over all rows to say (``lowrank/lost.py``).
 """
 
 from __future__ import annotations
