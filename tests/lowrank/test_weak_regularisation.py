@@ -143,6 +143,24 @@ def test_rows_that_cross_are_taken_up(
         assert found.stats["fallback"] < 0.3 * found.stats["solved"]
 
 
+@pytest.mark.usefixtures("all_move_far")
+def test_rows_are_taken_up_from_dask_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In chunks of its own: the same left-out values."""
+    import dask.array as da
+
+    monkeypatch.setattr(lost, "LEAST_AROUND", 12)
+    monkeypatch.setattr(lost, "AROUND", 1)
+    X, y = few_positive(300, repeated=False)
+    settings: dict[str, Any] = {"approx": "nystroem", "n_components": 25, "gamma": 0.3}
+    settings |= {"random_state": 0, "output": "decision", "Cs": [30.0]}
+    settings["method_options"] = {"target_rows": 40, "chunk_rows": 90}
+    here = exactcv.cross_validate(X, y, **settings)
+    there = exactcv.cross_validate(da.from_array(X, chunks=(70, 4)), y, **settings)
+    assert here.stats["solved"] == there.stats["solved"] > 10
+    np.testing.assert_allclose(here.decision, there.decision, atol=1e-8)
+    assert there.certificate.exact
+
+
 @pytest.mark.parametrize("approx", ["rff", "nystroem"])
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
 def test_rows_beyond_the_small_problem_are_asked(
