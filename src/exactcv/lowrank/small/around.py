@@ -45,6 +45,8 @@ class Around:
         self, rows: IntArray, Z: FloatArray, loss: PiecewiseLinear, weight: FloatArray
     ) -> Around:
         """With some of the other rows."""
+        if not len(rows):
+            return self  # of no rows it is not known how many knots they have
         whole, box, u = self.problem, self.C * weight, Z @ self.theta[:-1] + self.theta[-1]
         coef, gone = _held(Z, loss, box, u)
         rest = _less(self.rest, gone)
