@@ -476,7 +476,7 @@ def _by_cholesky(K: FloatArray, e: FloatArray, total: float | None) -> FloatArra
 
 
 def _factor(K: FloatArray) -> tuple[FloatArray, IntArray]:
-    """A well conditioned Cholesky factor of K, or of independent rows of it, and which these are."""
+    """A well conditioned Cholesky factor of K or of independent rows of it, and which these are."""
     factor, info = lapack.dpotrf(K, lower=1)
     pivots = np.diagonal(factor)
     if not info and pivots.min() > WELL_CONDITIONED * pivots.max():

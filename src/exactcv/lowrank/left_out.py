@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeVar
 
@@ -15,27 +15,19 @@ from ..problem.folds import rises
 from ..problem.losses import PiecewiseLinear
 from ..types import BoolArray, FloatArray, IntArray
 from .entries import Entries
-from .passes.sweep import Chunk, Sums
+from .lost import Lost
+from .passes.sweep import Chunk
 from .small.beyond import Crossings, Standing
 from .small.leave_out import LeaveOut, Outcome
-from .small.nearby import Nearby
-from .small.press import Leaving, Press
-from .small.reduced import at_knot
-from .solver import Column, Round, Rounds, Runner, Solved, Solver
+from .solver import Column, Round, Runner, Solved, Solver
 from .verdict import Limits, Spread, limits_of, settled_near, verdict
 
 __all__ = ["Predict", "enter_tests", "leave_folds_out", "leave_one_out"]
 
 # Training problems of folds whose test rows are predicted in one pass.
 TOGETHER = 1000
-# The same of single rows, whose small problems are all there at once.
-TOGETHER_ALONE = 64
 # Rows beyond the small problem of a grid point that are left out in one piece of work.
 MOST_AT_ONCE = 16384
-# Rows around the margin for each dimension, and at least, when rows are left out that move far; and
-# in all, of all grid points that are looked at together.
-AROUND, LEAST_AROUND, MOST_AROUND = 8, 2000, 60_000
-
 
 # --- leave-one-out ------------------------------------------------------------------------------
 
@@ -139,40 +131,6 @@ class _LeaveFar(_Leave):
 
 
 @dataclass(frozen=True)
-class _LeaveAround:
-    """Rows that move far, with more rows around the margin.
-
-    Tells which labels are right, and columns that leave out each of the others.
-    """
-
-    rounds: Rounds
-    largest: float
-    want_decision: bool
-
-    def __call__(
-        self, sums: Sums, p: int, found: Round, rows: IntArray, leaving: Leaving
-    ) -> tuple[BoolArray, list[Column]]:
-        assert found.solved is not None
-        solved, right, near = found.solved, np.zeros(len(rows), dtype=bool), None
-        around = self.rounds.around(sums, solved, p)
-        order = np.argsort(around.rows)
-        place = np.minimum(np.searchsorted(around.rows, rows, sorter=order), len(order) - 1)
-        place = np.where(around.rows[order[place]] == rows, order[place], -1)
-        leaving = replace(leaving, place=place)
-        if not self.want_decision:
-            r = around.problem.y * around.u - 1.0
-            press = Press(around.problem, solved.theta, r, around.coef, self.largest, around.added)
-            right, near = press.prove(leaving)
-        nearby, columns = Nearby(around.problem, solved.theta, around.u, self.rounds.cancel), []
-        for k in np.flatnonzero(~right):
-            reply = nearby.without(leaving, int(k), None if near is None else near[k])
-            free = np.flatnonzero(at_knot(reply.state) & (around.rows != rows[k]))
-            known = around.rows[free], reply.coef[free]
-            columns.append(Column(solved.C, int(rows[k]), reply.theta, 0.0, len(free), known))
-        return right, columns
-
-
-@dataclass(frozen=True)
 class _Pending:
     """Solutions without a row each, at one grid point, that rows beyond may contradict."""
 
@@ -199,7 +157,7 @@ class _LeaveOneOut:
         self.want_decision = entries.decision is not None
         self.waiting: list[list[tuple[IntArray, FloatArray]]] = [[] for _ in solved]
         self.pending: list[_Pending] = []
-        self.lost: list[tuple[int, int, FloatArray]] = []
+        self.lost = Lost(solver, solved, spread, entries)
 
     def run(self) -> int:
         weights = None if self.want_decision else self._class_weights()
@@ -208,7 +166,7 @@ class _LeaveOneOut:
         self._flush()
         self._near_rows(limits)
         self._look_beyond()
-        self._solve_lost()
+        self.lost.settle()
         return len(self.lost)
 
     def _class_weights(self) -> FloatArray:
@@ -281,7 +239,7 @@ class _LeaveOneOut:
             mine, part = rows[beyond.places], outcome.some(beyond.places)
             standing = Standing(one.theta, np.sort(one.rows), mine, beyond.theta, beyond.moved)
             self.pending.append(_Pending(l, mine, Z[beyond.places], part, standing))
-        self.lost += [(l, int(rows[k]), Z[k]) for k in np.flatnonzero(outcome.escaped)]
+        self.lost.add(l, rows[outcome.escaped], Z[outcome.escaped])
         if sum(len(some.rows) for some in self.pending) > self.most_waiting:
             self._look_beyond()
 
@@ -291,12 +249,10 @@ class _LeaveOneOut:
             return
         work = Crossings([some.standing for some in self.pending], self.loss)
         self.solver.passes += 1
-        crossed, start = work.join(self.solver.runner.map(work)), 0
-        for some in self.pending:
-            mine = crossed[start : start + len(some.rows)]
-            start += len(some.rows)
+        crossed = work.join(self.solver.runner.map(work))
+        for some, mine in zip(self.pending, crossed.solutions, strict=True):
             self._settle(some.l, some.rows[~mine], some.outcome.some(~mine))
-            self.lost += [(some.l, int(some.rows[k]), some.Z[k]) for k in np.flatnonzero(mine)]
+            self.lost.add(some.l, some.rows[mine], some.Z[mine])
         self.pending = []
 
     def _settle(self, l: int, rows: IntArray, outcome: Outcome) -> None:
@@ -305,63 +261,7 @@ class _LeaveOneOut:
         entries.enter(l, rows, outcome.wrong, outcome.value)
         for name, count in zip(HOW, np.bincount(outcome.how, minlength=len(HOW)), strict=True):
             entries.settle(name, int(count))
-        met = np.maximum(outcome.kkt, outcome.gap) <= self.solver.tol
-        if met.any():
-            entries.note(l, -1, float(outcome.kkt[met].max()), float(outcome.gap[met].max()))
-        for k in np.flatnonzero(~met):  # rounding keeps these from it
-            entries.note(l, int(rows[k]), float(outcome.kkt[k]), float(outcome.gap[k]))
-
-    def _solve_lost(self) -> None:
-        """Rows that move more than the small problems reach: with more rows around the margin."""
-        by_point: dict[int, list[int]] = {}
-        for k, (l, _, _) in enumerate(self.lost):
-            by_point.setdefault(l, []).append(k)
-        points = sorted(by_point)
-        count = max(LEAST_AROUND, AROUND * self.spread.centre.size)
-        some = max(1, min(self.solver.room.capacity, MOST_AROUND) // count)
-        for start in range(0, len(points), some):
-            mine = points[start : start + some]
-            columns = self._around(mine, [by_point[l] for l in mine], count)
-            for begin in range(0, len(columns), TOGETHER_ALONE):
-                self._certify(columns[begin : begin + TOGETHER_ALONE])
-
-    def _around(
-        self, points: list[int], lost: list[list[int]], count: int
-    ) -> list[tuple[int, Column]]:
-        """Labels of lost rows at some grid points; guesses for those that are still open."""
-        some = [self.solved[l] for l in points]
-        work = _LeaveAround(self.solver.rounds, self.spread.largest, self.want_decision)
-        rows = [np.array([self.lost[k][1] for k in which]) for which in lost]
-        items = [
-            (p, one.home, mine, self._lost_rows(one, which))
-            for p, (one, mine, which) in enumerate(zip(some, rows, lost, strict=True))
-        ]
-        found = self.solver.runner.small(work, (self.solver.around(some, count),), items)
-        columns = []
-        for l, mine, ((right, open_), _) in zip(points, rows, found, strict=True):
-            self.entries.enter(l, mine[right], np.zeros(int(right.sum()), dtype=bool), None)
-            self.entries.settle("bound", int(right.sum()))
-            columns += [(l, column) for column in open_]
-        return columns
-
-    def _lost_rows(self, solved: Solved, which: list[int]) -> Leaving:
-        rows = np.array([self.lost[k][1] for k in which])
-        y, Z = self.y[rows].astype(np.float64), np.array([self.lost[k][2] for k in which])
-        box, u = solved.C * self.weight[rows], Z @ solved.theta[:-1] + solved.theta[-1]
-        nowhere = np.full(len(rows), -1)
-        return Leaving(Z, y, box, -box * self.loss(y).slope(u), u, nowhere)
-
-    def _certify(self, columns: list[tuple[int, Column]]) -> None:
-        """Solutions without a row, over all rows."""
-        entries = self.entries
-        features = {(l, j): z for l, j, z in self.lost}
-        found = self.solver.solve(column for _, column in columns)
-        for (l, column), one in zip(columns, found, strict=True):
-            j = column.fold
-            value = float(features[l, j] @ one.theta[:-1]) + one.theta[-1]
-            entries.decide(l, [j], np.array([value]))
-            entries.note(l, j, one.kkt, one.relative_gap)
-            entries.settle("fallback", 1)
+        entries.note_some(np.full(len(rows), l), rows, outcome.kkt, outcome.gap)
 
 
 def _without(solved: Solved, C: float, fold: int) -> Column:

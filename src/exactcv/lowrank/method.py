@@ -4,10 +4,10 @@
 2. Leave-one-out (``left_out.py``): ``verdict.py`` settles most labels by proof in one pass.  The
    rest ``small/leave_out.py`` solves from the small problem of the full-data solution; where rows
    beyond it may matter, one pass for many solutions at once asks them (``small/beyond.py``).  What
-   does not stand that is taken with more rows around the margin: ``small/press.py`` proves most of
-   these labels, ``small/nearby.py`` solves the others in m dimensions, and one pass over all rows
-   for many of them at once is their certificate.  So are the folds of any other scheme solved, from
-   the full-data solution.
+   does not stand that (``lost.py``) is taken with more rows around the margin: ``small/press.py``
+   proves most of these labels, ``small/nearby.py`` solves the others in m dimensions, and rows
+   that cross are taken up until a pass finds none; that is their certificate.
+3. The folds of any other scheme are solved over all rows, from the full-data solution.
 """
 
 from __future__ import annotations

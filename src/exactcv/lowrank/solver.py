@@ -38,11 +38,13 @@ from ..problem.losses import PiecewiseLinear
 from ..runtime.threads import Workers
 from ..types import BoolArray, FloatArray, IntArray
 from .passes.sweep import Chunk, Columns, LeftOut, Sums, Work, merge, sweep
+from .small.around import Around
+from .small.beyond import Crossings, Standing
 from .small.guesses import STRIDES, WIDTH, Column, Guesses, Sample, like, widest_stride
-from .small.reduced import Reduced, Reply, StateArray, at_bound, at_knot, strictly_inside
+from .small.reduced import Reduced, Reply, StateArray, at_bound, at_knot
 from .small.solve import approach, solve
 
-__all__ = ["EXCUSED", "LARGEST", "Around", "Column", "Room", "Runner", "Sample", "Solved", "Solver"]
+__all__ = ["EXCUSED", "LARGEST", "Column", "Room", "Runner", "Sample", "Solved", "Solver"]
 
 Result = TypeVar("Result")
 
@@ -120,20 +122,6 @@ class _Near(NamedTuple):
     loss: PiecewiseLinear
     weight: FloatArray
     u: FloatArray
-
-
-@dataclass(frozen=True)
-class Around:
-    """More rows around the margin of a solution than its small problem has.
-
-    ``added`` is the size of what is added up in the linear term of the problem.
-    """
-
-    problem: Reduced
-    rows: IntArray
-    u: FloatArray
-    coef: FloatArray
-    added: float
 
 
 @dataclass(frozen=True)
@@ -292,11 +280,19 @@ class Solver:
         theta = np.array([one.theta for one in some])
         away = self.counted.distance(theta)
         wanted = count * self.counted.n / self.runner.n
-        width = np.array([_rank(column, wanted) for column in away.T])
+        width = np.array([max(_rank(column, wanted), ON_MARGIN) for column in away.T])
         fold, rate = np.full(len(some), -1), np.ones(len(some))
         plan = Columns(theta, fold, np.column_stack([width, width]), rate, self.seed, self.loss)
         self.passes += 1
         return self.runner.joined(_Sweep(plan, {}))
+
+    def crossed(self, standings: Sequence[Standing], count: float = 0.0) -> Any:
+        """In which solutions rows beyond cross, by one pass, and about ``count`` of these rows.
+
+        The answer (`small.beyond.Crossed`) stays where it is.
+        """
+        self.passes += 1
+        return self.runner.joined(Crossings(standings, self.loss, count / self.runner.n))
 
     # ---- rounds ---------------------------------------------------------------------------------
 
@@ -413,9 +409,11 @@ class Rounds:
         rest = sums.rest.tally(p, column.C)
         near = _near_rows(sums, p, self.loss)
         problem = self._small_problem(column.C, rate, sums.near[p], rest, near)
-        for reply in self._replies(problem, near, state, rate):
-            if rate < 1.0:
-                continue
+        if rate < 1.0 and state.error:
+            reply = approach(problem, state.theta, state.error)
+        else:
+            reply = solve(problem, state.theta, self.cancel, state.error)
+        if rate == 1.0:
             here = tally(near.Z, near.loss, problem.box, reply.coef, theta, self.extent)
             kkt, gap, primal, floor = figures([rest, here], theta, self.extent, self.fit_intercept)
             goal = float(attainable(self.tol, floor, tolerances.POLISH * self.tol))
@@ -436,25 +434,12 @@ class Rounds:
         loss = rest.loss + column.C * float(near.weight @ near.loss.value(near.u))
         return Round(None, reply, 0.5 * float(theta[:-1] @ theta[:-1]) + loss)
 
-    def _replies(
-        self, problem: Reduced, near: _Near, state: _State, rate: float
-    ) -> Iterator[Reply]:
-        """What may be the solution of the small problem: what the guess came with, then itself."""
-        if rate == 1.0 and state.rounds == 0 and state.column.known is not None:
-            reply = _known(problem, near, state.theta, *state.column.known)
-            # Without a coefficient inside its box b has an interval, whose ends may be new here.
-            if reply is not None and strictly_inside(problem, reply.coef).any():
-                yield reply
-        if rate < 1.0 and state.error:
-            yield approach(problem, state.theta, state.error)
-        else:
-            yield solve(problem, state.theta, self.cancel, state.error)
-
     def around(self, sums: Sums, one: Solved, p: int) -> Around:
         """The rows of a pass around the margin of the p-th solution (`Solver.around`)."""
         rest, near = sums.rest.tally(p, one.C), _near_rows(sums, p, self.loss)
         problem = self._small_problem(one.C, 1.0, sums.near[p], rest, near)
-        return Around(problem, near.rows, near.u, one.coef_of(problem, near), rest.added)
+        coef = one.coef_of(problem, near)
+        return Around(one.C, one.theta, problem, near.rows, near.u, coef, rest)
 
     def _small_problem(
         self, C: float, rate: float, masses: FloatArray, rest: Tally, near: _Near
@@ -470,24 +455,6 @@ class Rounds:
             extra = (box - C * near.weight) * near.loss.slope(near.u)
             a, beta = a + extra @ near.Z, beta + float(extra.sum())
         return Reduced(near.Z, near.loss, box, a, beta, self.fit_intercept)
-
-
-def _known(
-    problem: Reduced, near: _Near, theta: FloatArray, rows: IntArray, coef: FloatArray
-) -> Reply | None:
-    """A solution whose free rows are known, with the others where theta has them.
-
-    None if not all of the free rows are here.
-    """
-    order = np.argsort(near.rows)
-    place = order[np.minimum(np.searchsorted(near.rows, rows, sorter=order), len(order) - 1)]
-    if not np.array_equal(near.rows[place], rows):
-        return None
-    whole, state = problem.held(near.u), (2 * near.loss.passed(near.u)).astype(np.int8)
-    knots = near.loss.knots[place]
-    whole[place] = coef
-    state[place] = 2 * np.abs(knots - near.u[place, None]).argmin(axis=1) + 1
-    return Reply(theta, whole, state, True, 0)
 
 
 def _has_all(plan: Columns, p: int) -> bool:

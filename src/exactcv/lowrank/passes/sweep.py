@@ -35,6 +35,7 @@ __all__ = [
     "LeftOut",
     "Sums",
     "Work",
+    "gathered",
     "merge",
     "sweep",
     "training_weights",
@@ -163,10 +164,15 @@ def sweep(chunk: Chunk, columns: Columns, left_out: LeftOut) -> Sums:
 
 
 def _gather(chunk: Chunk, u: FloatArray, near: NDArray[np.bool_]) -> Gathered:
-    used = np.flatnonzero(near.any(axis=1))
-    position = np.full(len(chunk.y), -1, dtype=np.intp)
-    position[used] = np.arange(len(used))
     of, rows = np.nonzero(near.T)
+    return gathered(chunk, of, rows, u[rows, of])
+
+
+def gathered(chunk: Chunk, of: IntArray, rows: IntArray, u: FloatArray) -> Gathered:
+    """Rows of a chunk, by their places in it, each for the column that it is of."""
+    used = np.unique(rows)
+    position = np.empty(len(chunk.y), dtype=np.intp)
+    position[used] = np.arange(len(used))
     return Gathered(
         rows=used + chunk.start,
         Z=chunk.Z[used],
@@ -174,7 +180,7 @@ def _gather(chunk: Chunk, u: FloatArray, near: NDArray[np.bool_]) -> Gathered:
         weight=chunk.weight[used],
         of=of,
         index=position[rows],
-        u=u[rows, of],
+        u=u,
     )
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from ...problem.loss_rules import LossRule
 from ...types import BoolArray, FloatArray, IntArray
-from ..passes.sweep import Chunk
+from ..passes.sweep import Chunk, Gathered, gathered
 
-__all__ = ["Beyond", "Crossings", "Standing"]
+__all__ = ["Beyond", "Crossed", "Crossings", "Standing"]
 
 # Solutions that are looked at together.
 BLOCK = 256
@@ -63,9 +63,9 @@ class Standing:
     without: FloatArray
     moved: FloatArray
 
-    def crossed(self, chunk: Chunk, loss: LossRule) -> BoolArray:
-        """In which of the solutions does a row of the chunk pass a knot?"""
-        out = np.zeros(len(self.rows), dtype=bool)
+    def crossed(self, chunk: Chunk, loss: LossRule) -> tuple[BoolArray, IntArray]:
+        """In which of the solutions does a row of the chunk pass a knot, and which rows do?"""
+        out, which = np.zeros(len(self.rows), dtype=bool), np.zeros(len(chunk.y), dtype=bool)
         losses, u = loss(chunk.y), chunk.Z @ self.theta[:-1] + self.theta[-1]
         away = losses.distance(u)
         away[chunk.weight <= 0] = np.inf
@@ -87,18 +87,52 @@ class Standing:
             mine = np.flatnonzero(rows[place] == own)
             passed[place[mine], mine] = False
             out[some] = passed.any(axis=0)
-        return out
+            which[rows] |= passed.any(axis=1)
+        return out, np.flatnonzero(which)
+
+
+@dataclass(frozen=True)
+class Crossed:
+    """Of several full-data solutions: in which of those without a row each a row beyond crosses.
+
+    rows : those that cross in any of them, with their features; as many as wanted.
+    """
+
+    solutions: list[BoolArray]
+    gathered: Gathered
+
+    def rows(self, p: int) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """Row numbers, features, labels (or numbers) and weights, for the p-th of them."""
+        return self.gathered.column(p)[:4]
 
 
 @dataclass(frozen=True)
 class Crossings:
-    """`Standing.crossed` of a chunk, for several full-data solutions one after the other."""
+    """`Standing.crossed` of a chunk, for several full-data solutions.
+
+    ``share`` of the rows of a chunk may be handed on for each of them: a part of those that cross,
+    if they are more.
+    """
 
     standings: Sequence[Standing]
     loss: LossRule
+    share: float = 0.0
 
-    def __call__(self, chunk: Chunk) -> BoolArray:
-        return np.concatenate([one.crossed(chunk, self.loss) for one in self.standings])
+    def __call__(self, chunk: Chunk) -> Crossed:
+        found = [one.crossed(chunk, self.loss) for one in self.standings]
+        most = int(np.ceil(self.share * len(chunk.y)))
+        index = [_spaced(rows, most) for _, rows in found]
+        of = np.repeat(np.arange(len(index)), [len(rows) for rows in index])
+        # Of their values nothing is asked.
+        some = gathered(chunk, of, np.concatenate(index), np.zeros(len(of)))
+        return Crossed([flags for flags, _ in found], some)
 
-    def join(self, results: list[BoolArray]) -> BoolArray:
-        return np.asarray(np.logical_or.reduce(results))
+    def join(self, results: list[Crossed]) -> Crossed:
+        flags = zip(*(one.solutions for one in results), strict=True)
+        together = [np.logical_or.reduce(of_one) for of_one in flags]
+        return Crossed(together, Gathered.together([one.gathered for one in results]))
+
+
+def _spaced(rows: IntArray, most: int) -> IntArray:
+    """No more than so many of them."""
+    return rows if len(rows) <= most else rows[:: -(-len(rows) // most)] if most else rows[:0]

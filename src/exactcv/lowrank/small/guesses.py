@@ -70,7 +70,6 @@ class Column:
 
     ``error`` is how far the guess may be off, as a decision value; None if nothing is known.
     ``free`` is about how many rows lie on the margin: a sample must have many more to be of use.
-    ``known`` has their numbers and coefficients, if the guess is a solution but for the proof.
     """
 
     C: float
@@ -78,7 +77,6 @@ class Column:
     theta: FloatArray
     error: float | None = None
     free: int = 0
-    known: tuple[IntArray, FloatArray] | None = None
 
 
 class Guesses:
