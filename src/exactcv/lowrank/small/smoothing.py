@@ -21,16 +21,17 @@ two or three steps do for each tau; without it the rows would have to be found a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ...types import FloatArray, IntArray
+from .curvature import Curvature
 from .hinges import Hinges
 from .reduced import best_intercept
 
-__all__ = ["LEAST_TAU", "Smoothed", "sharpen", "smoothed"]
+__all__ = ["LEAST_TAU", "Smoothed", "sharpen", "sharpened", "smoothed"]
 
 MOST_STEPS = 15  # for one tau
 # From one tau to the next, at most and at least; the first step may move so many other rows.
@@ -38,29 +39,43 @@ SHRINK, LEAST_SHRINK, MANY = 0.2, 0.8, 0.2
 LEAST_TAU = 1e-10
 # A tau is done when no more than this share of the rows inside still changes.
 SETTLED = 0.01
-# Rows whose outer products are added up at a time.
-BLOCK = 4096
 
 
 @dataclass
 class Smoothed:
     """The minimum for one tau: the margins there, the rows inside, and the steps so far.
 
-    ``shrink`` is what the next tau will be, of this one.
+    ``shrink`` is what the next tau will be, of this one.  ``curvature`` is that of the last step.
     """
 
     theta: FloatArray
     r: FloatArray
     tau: float
     inside: IntArray
+    curvature: Curvature
     steps: int = 0
     shrink: float = SHRINK
+
+    def only(self, problem: Hinges, kept: IntArray) -> Smoothed:
+        """The same for the problem of these rows (`Hinges.only`), all those inside among them."""
+        inside, m = np.searchsorted(kept, self.inside), problem.Z.shape[1]
+        curvature = Curvature(m)
+        if len(inside) >= m:
+            self.curvature.of(problem, self.inside)
+            curvature = self.curvature.among(kept)
+        return replace(self, r=self.r[kept], inside=inside, curvature=curvature)
 
 
 def smoothed(problem: Hinges, theta: FloatArray, tau: float, few: int) -> Smoothed:
     """Minimise for this tau and smaller ones, until no more than ``few`` rows are inside."""
-    at = Smoothed(theta, problem.margins(theta), tau, np.zeros(0, dtype=np.intp))
+    nobody = np.zeros(0, dtype=np.intp)
+    at = Smoothed(theta, problem.margins(theta), tau, nobody, Curvature(problem.Z.shape[1]))
     _minimise(problem, at)
+    return sharpened(problem, at, few)
+
+
+def sharpened(problem: Hinges, at: Smoothed, few: int) -> Smoothed:
+    """The minimum for smaller tau, until no more than ``few`` rows are inside."""
     while len(at.inside) > few and at.tau > LEAST_TAU:
         sharpen(problem, at)
     return at
@@ -159,20 +174,12 @@ def _solve(problem: Hinges, at: Smoothed, inside: IntArray, gradient: FloatArray
 def _solve_whole(
     problem: Hinges, at: Smoothed, inside: IntArray, gradient: FloatArray
 ) -> FloatArray:
-    m = problem.Z.shape[1]
-    H = np.zeros((m + 1, m + 1))
-    for start in range(0, len(inside), BLOCK):
-        some = inside[start : start + BLOCK]
-        scale = np.sqrt(problem.box[some] / (2.0 * at.tau))
-        rows = np.empty((len(some), m + 1))
-        np.multiply(problem.features(some), scale[:, None], out=rows[:, :m])
-        rows[:, m] = scale
-        H += rows.T @ rows
+    H = at.curvature.of(problem, inside) * (0.5 / at.tau)
     last = H[-1, -1]
-    H.flat[:: m + 2] += 1.0
+    H.flat[:: len(H) + 1] += 1.0
     if not problem.fit_intercept or last <= 0:
         # b has no curvature of its own: where no row gives it any, it stays.
-        H[-1], H[:, -1] = 0.0, 0.0
+        H[-1] = 0.0
         H[-1, -1] = 1.0
         gradient = np.append(gradient[:-1], 0.0)
     else:
@@ -184,7 +191,7 @@ def _factor(H: FloatArray) -> tuple[FloatArray, bool]:
     ridge = 1e-14 * float(np.trace(H))
     while True:
         try:
-            return cho_factor(H, check_finite=False)
+            return cho_factor(H, lower=True, check_finite=False)
         except LinAlgError:  # rounding, where tau is tiny: a shorter step does as well
             ridge *= 10.0
             H.flat[:: len(H) + 1] += ridge

@@ -25,7 +25,7 @@ from .hinges import HIGH, LOW, Hinges
 from .ordinary import by_engine
 from .reduced import Reduced, Reply, best_intercept, strictly_inside, without_rounding
 from .sites import Sites, sites_of
-from .smoothing import LEAST_TAU, sharpen, smoothed
+from .smoothing import LEAST_TAU, Smoothed, sharpen, sharpened, smoothed
 
 __all__ = ["Prepared", "approach", "solve"]
 
@@ -168,8 +168,8 @@ def _stepwise(
             tau = float(np.abs(problem.margins(reply.theta) - r).max(initial=0.0))
     tau = _first_tau(r, m) if tau is None else max(tau, 1e-6)
     near = smoothed(problem, theta, tau, max(PER_DIMENSION * m, 200))
-    reply = _nearest(problem, near.theta, near.tau, cancel)
-    return replace(reply, steps=reply.steps + steps + near.steps)
+    reply = _nearest(problem, near, cancel)
+    return replace(reply, steps=reply.steps + steps)
 
 
 def _first_tau(r: FloatArray, m: int) -> float:
@@ -177,19 +177,18 @@ def _first_tau(r: FloatArray, m: int) -> float:
     return max(float(np.quantile(np.abs(r), 0.5)) if len(r) else 1.0, 1e-6)
 
 
-def _nearest(problem: Hinges, theta: FloatArray, tau: float, cancel: NDArray[np.int32]) -> Reply:
+def _nearest(problem: Hinges, near: Smoothed, cancel: NDArray[np.int32]) -> Reply:
     """From a smoothed solution, with the rows in reach; then with those that were not, too."""
-    r = problem.margins(theta)
-    n, m = len(problem), problem.Z.shape[1]
+    r, n, m = near.r, len(problem), problem.Z.shape[1]
     size = max(PER_DIMENSION * m, 1000)
     if size >= SHARE * n:
-        return _to_the_end(problem, theta, tau, cancel)
-    reach = max(4.0 * tau, float(np.partition(np.abs(r), size)[size]))
+        return _to_the_end(problem, near, cancel)
+    reach = max(4.0 * near.tau, float(np.partition(np.abs(r), size)[size]))
     kept = np.flatnonzero(np.abs(r) <= reach)
-    steps = 0
-    for _ in range(ATTEMPTS):
-        coef = np.where(r < 0, problem.box * problem.sign, 0.0)
-        reply = _to_the_end(problem.only(kept, coef), theta, tau, cancel)
+    few = problem.only(kept, _held(problem, r))
+    near, steps = near.only(problem, kept), 0
+    for attempt in range(1, ATTEMPTS + 1):
+        reply = _to_the_end(few, near, cancel)
         steps += reply.steps
         moved = problem.margins(reply.theta)
         aside = np.ones(n, dtype=bool)
@@ -197,20 +196,22 @@ def _nearest(problem: Hinges, theta: FloatArray, tau: float, cancel: NDArray[np.
         crossed = np.flatnonzero(aside & ((moved < 0) != (r < 0)))
         if not len(crossed):
             return _whole(problem, r, kept, replace(reply, steps=steps))
-        if len(kept) + len(crossed) > SHARE * n:
+        tau = max(float(np.abs(moved[crossed]).max()), 1e-6)
+        if len(kept) + len(crossed) > SHARE * n or attempt == ATTEMPTS:
             break
         # Those that have crossed, and others near the margin now.
         limit = np.partition(np.abs(moved), size)[size]
         kept = np.union1d(np.union1d(kept, crossed), np.flatnonzero(np.abs(moved) <= limit))
-        theta, r = reply.theta, moved
-        tau = max(float(np.abs(moved[crossed]).max()), 1e-6)
-    return _to_the_end(problem, theta, tau, cancel)
+        r, few = moved, problem.only(kept, _held(problem, moved))
+        near = smoothed(few, reply.theta, tau, m + 1)
+    reply = _to_the_end(problem, smoothed(problem, reply.theta, tau, m + 1), cancel)
+    return replace(reply, steps=steps + reply.steps)
 
 
-def _to_the_end(problem: Hinges, theta: FloatArray, tau: float, cancel: NDArray[np.int32]) -> Reply:
+def _to_the_end(problem: Hinges, near: Smoothed, cancel: NDArray[np.int32]) -> Reply:
     """Smooth less and less, until the rows inside are the free ones, or nearly so."""
     m = problem.Z.shape[1]
-    near = smoothed(problem, theta, tau, m + 1)
+    near = sharpened(problem, near, m + 1)
     before = np.zeros(0, dtype=np.intp)
     while True:
         free, last = near.inside, near.tau <= LEAST_TAU
@@ -225,6 +226,11 @@ def _to_the_end(problem: Hinges, theta: FloatArray, tau: float, cancel: NDArray[
                 if solved or last or cancel[0]:
                     return replace(walk.reply(solved), steps=near.steps)
         sharpen(problem, near)
+
+
+def _held(problem: Hinges, r: FloatArray) -> FloatArray:
+    """Coefficients of hinges that are low or high, not free."""
+    return np.where(r < 0, problem.box * problem.sign, 0.0)
 
 
 def _nearest_to_margin(r: FloatArray, rows: IntArray, m: int) -> IntArray:
