@@ -27,7 +27,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ...types import FloatArray, IntArray
-from .curvature import Curvature
+from .curvature import Curvature, Products
 from .hinges import Hinges
 from .reduced import best_intercept
 
@@ -45,7 +45,8 @@ SETTLED = 0.01
 class Smoothed:
     """The minimum for one tau: the margins there, the rows inside, and the steps so far.
 
-    ``shrink`` is what the next tau will be, of this one.  ``curvature`` is that of the last step.
+    ``shrink`` is what the next tau will be, of this one.  ``curvature`` and ``products`` are
+    those of the last steps.
     """
 
     theta: FloatArray
@@ -53,6 +54,7 @@ class Smoothed:
     tau: float
     inside: IntArray
     curvature: Curvature
+    products: Products
     steps: int = 0
     shrink: float = SHRINK
 
@@ -63,13 +65,16 @@ class Smoothed:
         if len(inside) >= m:
             self.curvature.of(problem, self.inside)
             curvature = self.curvature.among(kept)
-        return replace(self, r=self.r[kept], inside=inside, curvature=curvature)
+        return replace(
+            self, r=self.r[kept], inside=inside, curvature=curvature, products=Products(m)
+        )
 
 
 def smoothed(problem: Hinges, theta: FloatArray, tau: float, few: int) -> Smoothed:
     """Minimise for this tau and smaller ones, until no more than ``few`` rows are inside."""
     nobody = np.zeros(0, dtype=np.intp)
-    at = Smoothed(theta, problem.margins(theta), tau, nobody, Curvature(problem.Z.shape[1]))
+    m = problem.Z.shape[1]
+    at = Smoothed(theta, problem.margins(theta), tau, nobody, Curvature(m), Products(m))
     _minimise(problem, at)
     return sharpened(problem, at, few)
 
@@ -159,16 +164,15 @@ def _solve(problem: Hinges, at: Smoothed, inside: IntArray, gradient: FloatArray
     """
     if len(inside) >= problem.Z.shape[1]:
         return _solve_whole(problem, at, inside, gradient)
-    Z, g = problem.features(inside), gradient[:-1]
-    K = Z @ Z.T
+    K, g = at.products.of(problem, inside), gradient[:-1]
     K.flat[:: len(inside) + 1] += 2.0 * at.tau / problem.box[inside]
     factor = _factor(K)
-    p = cho_solve(factor, Z @ g, check_finite=False)
+    p = cho_solve(factor, at.products.along(g), check_finite=False)
     if not problem.fit_intercept or not len(inside):
-        return np.append(g - Z.T @ p, 0.0)
+        return np.append(g - at.products.pull(p), 0.0)
     q = cho_solve(factor, np.ones(len(inside)), check_finite=False)
     shift = (float(gradient[-1]) - float(p.sum())) / float(q.sum())
-    return np.append(g - Z.T @ (p + shift * q), shift)
+    return np.append(g - at.products.pull(p + shift * q), shift)
 
 
 def _solve_whole(
