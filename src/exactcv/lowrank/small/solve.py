@@ -86,7 +86,8 @@ class Prepared:
     def __init__(self, problem: Reduced, sites: Sites | None = None):
         self.sites = sites_of(problem.Z, problem.loss) if sites is None else sites
         self.unit = _unit(problem.Z)
-        self.Z, self.few, self.loss = problem.Z / self.unit, None, problem.loss
+        self.Z = problem.Z if self.unit == 1.0 else problem.Z / self.unit
+        self.few, self.loss = None, problem.loss
         if self.sites.any:
             self.few, self.loss = self.Z[self.sites.first], problem.loss.at(self.sites.first)
 
