@@ -46,8 +46,10 @@ MOST_ROWS = 6000
 WIDE = 1e6
 # The smoothing that is left where the solution is not worth more, of how far the guess may be off.
 ROUGH = 0.25
-# Exchange steps begin when the guess has so many rows in a wrong place, or a few percent.
+# Exchange steps begin when the guess has so many rows in a wrong place, or a few percent.  Where it
+# takes long to find out they are looked for when less smoothing has lost no more than this share.
 SURPRISES = 4
+STEADY = 0.1
 
 
 def solve(
@@ -165,8 +167,9 @@ def _stepwise(
             if reply.solved:
                 return reply
             steps += reply.steps
-            # The guess is worse than was said, by more than these steps have moved it.
-            tau = float(np.abs(problem.margins(reply.theta) - r).max(initial=0.0))
+            # The guess is worse than was said, by about as much as these steps have moved it.
+            moved = problem.margins(reply.theta) - r
+            tau = max(float(np.sqrt(np.mean(moved**2))), 1e-6)
     tau = _first_tau(r, m) if tau is None else max(tau, 1e-6)
     near = smoothed(problem, theta, tau, max(PER_DIMENSION * m, 200))
     reply = _nearest(problem, near, cancel)
@@ -217,8 +220,11 @@ def _to_the_end(problem: Hinges, near: Smoothed, cancel: NDArray[np.int32]) -> R
     while True:
         free, last = near.inside, near.tau <= LEAST_TAU
         # Rows that stay inside are free, but for few: less smoothing would lose them to rounding.
-        stayed, before = len(free) > 0 and np.array_equal(free, before), free
-        if len(free) <= m + 1 or last:
+        stayed = len(free) > 0 and np.array_equal(free, before)
+        lost = len(before) - len(free)
+        steady = 0 <= lost <= STEADY * len(free) or len(free) ** 2 <= len(problem)
+        before = free
+        if (len(free) <= m + 1 and (steady or stayed)) or last:
             free = _nearest_to_margin(near.r, free, m)
             walk = Exchange(problem, near.theta, free)
             if walk.surprises <= SURPRISES + len(free) // 20 or stayed or last:
