@@ -2,8 +2,8 @@
 
 From one step to the next most of the rows inside stay, and a smaller tau only scales the sum.  So
 the sum is kept, and rows that have come or gone are added or taken away, as long as they are fewer
-than those it has; what that leaves of digits is watched by the trace.  So are inner products, where the
-rows are fewer than the dimensions.
+than those it has; what that leaves of digits is watched by the trace.  Inner products, where the
+rows are fewer than the dimensions, are kept too.
 """
 
 from __future__ import annotations

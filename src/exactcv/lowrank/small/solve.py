@@ -47,7 +47,7 @@ WIDE = 1e6
 # The smoothing that is left where the solution is not worth more, of how far the guess may be off.
 ROUGH = 0.25
 # Exchange steps begin when the guess has so many rows in a wrong place, or a few percent.  Where it
-# takes long to find out they are looked for when less smoothing has lost no more than this share.
+# takes long to find out, that is asked when less smoothing has lost no more than this share.
 SURPRISES = 4
 STEADY = 0.1
 
@@ -221,10 +221,10 @@ def _to_the_end(problem: Hinges, near: Smoothed, cancel: NDArray[np.int32]) -> R
         free, last = near.inside, near.tau <= LEAST_TAU
         # Rows that stay inside are free, but for few: less smoothing would lose them to rounding.
         stayed = len(free) > 0 and np.array_equal(free, before)
-        lost = len(before) - len(free)
-        steady = 0 <= lost <= STEADY * len(free) or len(free) ** 2 <= len(problem)
+        steady = 0 <= len(before) - len(free) <= STEADY * len(free)
+        quick = len(free) ** 2 <= len(problem)
         before = free
-        if (len(free) <= m + 1 and (steady or stayed)) or last:
+        if last or (len(free) <= m + 1 and (steady or quick)):
             free = _nearest_to_margin(near.r, free, m)
             walk = Exchange(problem, near.theta, free)
             if walk.surprises <= SURPRISES + len(free) // 20 or stayed or last:
