@@ -178,12 +178,16 @@ class Solved:
 
 @dataclass
 class _State:
-    """Where one column stands."""
+    """Where one column stands.
+
+    ``exact``: the guess is the solution of a small problem whose rows stood for no others.
+    """
 
     column: Column
     theta: FloatArray
     error: float | None
     target: int  # rows to collect
+    exact: bool = False
     rounds: int = 0
     rounds_of_all: int = 0
     best: float = np.inf
@@ -375,6 +379,7 @@ class Solver:
             state.target = min(2 * state.target, self.room.most)
             theta = state.best_theta if state.best_theta is not None else theta
             state.theta, state.error = theta, None if state.error is None else 4.0 * state.error
+            state.exact = False
             return
         state.best, state.best_theta = found.primal, theta
         if state.rounds % MANY_ROUNDS == 0:
@@ -382,6 +387,7 @@ class Solver:
         moved = self.counted.apart(reply.theta, theta)
         beyond = plan.rate[p] < 1.0 or WIDTH * moved > width.min()
         state.theta, state.error = reply.theta, CONTRACTION * moved if beyond else 0.0
+        state.exact = bool(plan.rate[p] == 1.0)
 
 
 def _without_rows(found: Round) -> Round:
@@ -412,7 +418,8 @@ class Rounds:
         if rate < 1.0 and state.error:
             reply = approach(problem, state.theta, state.error)
         else:
-            reply = solve(problem, state.theta, self.cancel, state.error)
+            error = None if state.exact else state.error
+            reply = solve(problem, state.theta, self.cancel, error)
         if rate == 1.0:
             here = tally(near.Z, near.loss, problem.box, reply.coef, theta, self.extent)
             kkt, gap, primal, floor = figures([rest, here], theta, self.extent, self.fit_intercept)

@@ -15,8 +15,8 @@ taken out again by correcting the solution with the rows themselves.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg import LinAlgError, cho_factor
+from scipy.linalg.lapack import dpotri, dpstrf
 
 from ...types import FloatArray, IntArray
 from .hinges import Hinges
@@ -153,8 +153,15 @@ def _inverse(K: FloatArray) -> FloatArray:
     ridge = 0.0
     while True:
         try:
-            factor = cho_factor(K + ridge * np.eye(len(K)), check_finite=False)
+            factor = cho_factor(K + ridge * np.eye(len(K)), lower=True, check_finite=False)
         except LinAlgError:
             ridge = max(10.0 * ridge, 1e-14 * float(np.trace(K)))
         else:
-            return np.asarray(cho_solve(factor, np.eye(len(K)), check_finite=False))
+            return _symmetric(dpotri(factor[0], lower=1)[0])
+
+
+def _symmetric(lower: FloatArray) -> FloatArray:
+    """The whole of a matrix of which the lower triangle is there."""
+    out = np.tril(lower)
+    out += np.tril(out, -1).T
+    return np.ascontiguousarray(out)

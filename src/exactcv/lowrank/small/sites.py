@@ -60,7 +60,7 @@ def sites_of(Z: FloatArray, loss: PiecewiseLinear) -> Sites:
         return Sites(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp))
     along = np.random.default_rng(0).normal(size=m)
     at = Z @ along
-    widest = float(np.abs(Z).max(initial=0.0))
+    widest = max(float(Z.max(initial=0.0)), -float(Z.min(initial=0.0)))
     slack = EQUAL * max(widest, np.finfo(float).tiny) * np.sqrt(m)
     knot, slope = loss.knots[:, 0], loss.slopes[:, 0]
     order = np.lexsort((at, slope, knot))

@@ -21,16 +21,17 @@ two or three steps do for each tau; without it the rows would have to be found a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ...types import FloatArray, IntArray
+from .curvature import Curvature, Products
 from .hinges import Hinges
 from .reduced import best_intercept
 
-__all__ = ["LEAST_TAU", "Smoothed", "sharpen", "smoothed"]
+__all__ = ["LEAST_TAU", "Smoothed", "sharpen", "sharpened", "smoothed"]
 
 MOST_STEPS = 15  # for one tau
 # From one tau to the next, at most and at least; the first step may move so many other rows.
@@ -38,29 +39,48 @@ SHRINK, LEAST_SHRINK, MANY = 0.2, 0.8, 0.2
 LEAST_TAU = 1e-10
 # A tau is done when no more than this share of the rows inside still changes.
 SETTLED = 0.01
-# Rows whose outer products are added up at a time.
-BLOCK = 4096
 
 
 @dataclass
 class Smoothed:
     """The minimum for one tau: the margins there, the rows inside, and the steps so far.
 
-    ``shrink`` is what the next tau will be, of this one.
+    ``shrink`` is what the next tau will be, of this one.  ``curvature`` and ``products`` are
+    those of the last steps.
     """
 
     theta: FloatArray
     r: FloatArray
     tau: float
     inside: IntArray
+    curvature: Curvature
+    products: Products
     steps: int = 0
     shrink: float = SHRINK
+
+    def only(self, problem: Hinges, kept: IntArray) -> Smoothed:
+        """The same for the problem of these rows (`Hinges.only`), all those inside among them."""
+        inside, m = np.searchsorted(kept, self.inside), problem.Z.shape[1]
+        curvature = Curvature(m)
+        if len(inside) >= m:
+            self.curvature.of(problem, self.inside)
+            curvature = self.curvature.among(kept)
+        return replace(
+            self, r=self.r[kept], inside=inside, curvature=curvature, products=Products(m)
+        )
 
 
 def smoothed(problem: Hinges, theta: FloatArray, tau: float, few: int) -> Smoothed:
     """Minimise for this tau and smaller ones, until no more than ``few`` rows are inside."""
-    at = Smoothed(theta, problem.margins(theta), tau, np.zeros(0, dtype=np.intp))
+    nobody = np.zeros(0, dtype=np.intp)
+    m = problem.Z.shape[1]
+    at = Smoothed(theta, problem.margins(theta), tau, nobody, Curvature(m), Products(m))
     _minimise(problem, at)
+    return sharpened(problem, at, few)
+
+
+def sharpened(problem: Hinges, at: Smoothed, few: int) -> Smoothed:
+    """The minimum for smaller tau, until no more than ``few`` rows are inside."""
     while len(at.inside) > few and at.tau > LEAST_TAU:
         sharpen(problem, at)
     return at
@@ -144,35 +164,26 @@ def _solve(problem: Hinges, at: Smoothed, inside: IntArray, gradient: FloatArray
     """
     if len(inside) >= problem.Z.shape[1]:
         return _solve_whole(problem, at, inside, gradient)
-    Z, g = problem.features(inside), gradient[:-1]
-    K = Z @ Z.T
+    K, g = at.products.of(problem, inside), gradient[:-1]
     K.flat[:: len(inside) + 1] += 2.0 * at.tau / problem.box[inside]
     factor = _factor(K)
-    p = cho_solve(factor, Z @ g, check_finite=False)
+    p = cho_solve(factor, at.products.along(g), check_finite=False)
     if not problem.fit_intercept or not len(inside):
-        return np.append(g - Z.T @ p, 0.0)
+        return np.append(g - at.products.pull(p), 0.0)
     q = cho_solve(factor, np.ones(len(inside)), check_finite=False)
     shift = (float(gradient[-1]) - float(p.sum())) / float(q.sum())
-    return np.append(g - Z.T @ (p + shift * q), shift)
+    return np.append(g - at.products.pull(p + shift * q), shift)
 
 
 def _solve_whole(
     problem: Hinges, at: Smoothed, inside: IntArray, gradient: FloatArray
 ) -> FloatArray:
-    m = problem.Z.shape[1]
-    H = np.zeros((m + 1, m + 1))
-    for start in range(0, len(inside), BLOCK):
-        some = inside[start : start + BLOCK]
-        scale = np.sqrt(problem.box[some] / (2.0 * at.tau))
-        rows = np.empty((len(some), m + 1))
-        np.multiply(problem.features(some), scale[:, None], out=rows[:, :m])
-        rows[:, m] = scale
-        H += rows.T @ rows
+    H = at.curvature.of(problem, inside) * (0.5 / at.tau)
     last = H[-1, -1]
-    H.flat[:: m + 2] += 1.0
+    H.flat[:: len(H) + 1] += 1.0
     if not problem.fit_intercept or last <= 0:
         # b has no curvature of its own: where no row gives it any, it stays.
-        H[-1], H[:, -1] = 0.0, 0.0
+        H[-1] = 0.0
         H[-1, -1] = 1.0
         gradient = np.append(gradient[:-1], 0.0)
     else:
@@ -184,7 +195,7 @@ def _factor(H: FloatArray) -> tuple[FloatArray, bool]:
     ridge = 1e-14 * float(np.trace(H))
     while True:
         try:
-            return cho_factor(H, check_finite=False)
+            return cho_factor(H, lower=True, check_finite=False)
         except LinAlgError:  # rounding, where tau is tiny: a shorter step does as well
             ridge *= 10.0
             H.flat[:: len(H) + 1] += ridge

@@ -25,7 +25,7 @@ from .hinges import HIGH, LOW, Hinges
 from .ordinary import by_engine
 from .reduced import Reduced, Reply, best_intercept, strictly_inside, without_rounding
 from .sites import Sites, sites_of
-from .smoothing import LEAST_TAU, sharpen, smoothed
+from .smoothing import LEAST_TAU, Smoothed, sharpen, sharpened, smoothed
 
 __all__ = ["Prepared", "approach", "solve"]
 
@@ -46,8 +46,10 @@ MOST_ROWS = 6000
 WIDE = 1e6
 # The smoothing that is left where the solution is not worth more, of how far the guess may be off.
 ROUGH = 0.25
-# Exchange steps begin when the guess has so many rows in a wrong place, or a few percent.
+# Exchange steps begin when the guess has so many rows in a wrong place, or a few percent.  Where it
+# takes long to find out, that is asked when less smoothing has lost no more than this share.
 SURPRISES = 4
+STEADY = 0.1
 
 
 def solve(
@@ -86,7 +88,8 @@ class Prepared:
     def __init__(self, problem: Reduced, sites: Sites | None = None):
         self.sites = sites_of(problem.Z, problem.loss) if sites is None else sites
         self.unit = _unit(problem.Z)
-        self.Z, self.few, self.loss = problem.Z / self.unit, None, problem.loss
+        self.Z = problem.Z if self.unit == 1.0 else problem.Z / self.unit
+        self.few, self.loss = None, problem.loss
         if self.sites.any:
             self.few, self.loss = self.Z[self.sites.first], problem.loss.at(self.sites.first)
 
@@ -164,12 +167,13 @@ def _stepwise(
             if reply.solved:
                 return reply
             steps += reply.steps
-            # The guess is worse than was said, by more than these steps have moved it.
-            tau = float(np.abs(problem.margins(reply.theta) - r).max(initial=0.0))
+            # The guess is worse than was said, by about as much as these steps have moved it.
+            moved = problem.margins(reply.theta) - r
+            tau = max(float(np.sqrt(np.mean(moved**2))), 1e-6)
     tau = _first_tau(r, m) if tau is None else max(tau, 1e-6)
     near = smoothed(problem, theta, tau, max(PER_DIMENSION * m, 200))
-    reply = _nearest(problem, near.theta, near.tau, cancel)
-    return replace(reply, steps=reply.steps + steps + near.steps)
+    reply = _nearest(problem, near, cancel)
+    return replace(reply, steps=reply.steps + steps)
 
 
 def _first_tau(r: FloatArray, m: int) -> float:
@@ -177,19 +181,18 @@ def _first_tau(r: FloatArray, m: int) -> float:
     return max(float(np.quantile(np.abs(r), 0.5)) if len(r) else 1.0, 1e-6)
 
 
-def _nearest(problem: Hinges, theta: FloatArray, tau: float, cancel: NDArray[np.int32]) -> Reply:
+def _nearest(problem: Hinges, near: Smoothed, cancel: NDArray[np.int32]) -> Reply:
     """From a smoothed solution, with the rows in reach; then with those that were not, too."""
-    r = problem.margins(theta)
-    n, m = len(problem), problem.Z.shape[1]
+    r, n, m = near.r, len(problem), problem.Z.shape[1]
     size = max(PER_DIMENSION * m, 1000)
     if size >= SHARE * n:
-        return _to_the_end(problem, theta, tau, cancel)
-    reach = max(4.0 * tau, float(np.partition(np.abs(r), size)[size]))
+        return _to_the_end(problem, near, cancel)
+    reach = max(4.0 * near.tau, float(np.partition(np.abs(r), size)[size]))
     kept = np.flatnonzero(np.abs(r) <= reach)
-    steps = 0
-    for _ in range(ATTEMPTS):
-        coef = np.where(r < 0, problem.box * problem.sign, 0.0)
-        reply = _to_the_end(problem.only(kept, coef), theta, tau, cancel)
+    few = problem.only(kept, _held(problem, r))
+    near, steps = near.only(problem, kept), 0
+    for attempt in range(1, ATTEMPTS + 1):
+        reply = _to_the_end(few, near, cancel)
         steps += reply.steps
         moved = problem.margins(reply.theta)
         aside = np.ones(n, dtype=bool)
@@ -197,26 +200,31 @@ def _nearest(problem: Hinges, theta: FloatArray, tau: float, cancel: NDArray[np.
         crossed = np.flatnonzero(aside & ((moved < 0) != (r < 0)))
         if not len(crossed):
             return _whole(problem, r, kept, replace(reply, steps=steps))
-        if len(kept) + len(crossed) > SHARE * n:
+        tau = max(float(np.abs(moved[crossed]).max()), 1e-6)
+        if len(kept) + len(crossed) > SHARE * n or attempt == ATTEMPTS:
             break
         # Those that have crossed, and others near the margin now.
         limit = np.partition(np.abs(moved), size)[size]
         kept = np.union1d(np.union1d(kept, crossed), np.flatnonzero(np.abs(moved) <= limit))
-        theta, r = reply.theta, moved
-        tau = max(float(np.abs(moved[crossed]).max()), 1e-6)
-    return _to_the_end(problem, theta, tau, cancel)
+        r, few = moved, problem.only(kept, _held(problem, moved))
+        near = smoothed(few, reply.theta, tau, m + 1)
+    reply = _to_the_end(problem, smoothed(problem, reply.theta, tau, m + 1), cancel)
+    return replace(reply, steps=steps + reply.steps)
 
 
-def _to_the_end(problem: Hinges, theta: FloatArray, tau: float, cancel: NDArray[np.int32]) -> Reply:
+def _to_the_end(problem: Hinges, near: Smoothed, cancel: NDArray[np.int32]) -> Reply:
     """Smooth less and less, until the rows inside are the free ones, or nearly so."""
     m = problem.Z.shape[1]
-    near = smoothed(problem, theta, tau, m + 1)
+    near = sharpened(problem, near, m + 1)
     before = np.zeros(0, dtype=np.intp)
     while True:
         free, last = near.inside, near.tau <= LEAST_TAU
         # Rows that stay inside are free, but for few: less smoothing would lose them to rounding.
-        stayed, before = len(free) > 0 and np.array_equal(free, before), free
-        if len(free) <= m + 1 or last:
+        stayed = len(free) > 0 and np.array_equal(free, before)
+        steady = 0 <= len(before) - len(free) <= STEADY * len(free)
+        quick = len(free) ** 2 <= len(problem)
+        before = free
+        if last or (len(free) <= m + 1 and (steady or quick)):
             free = _nearest_to_margin(near.r, free, m)
             walk = Exchange(problem, near.theta, free)
             if walk.surprises <= SURPRISES + len(free) // 20 or stayed or last:
@@ -225,6 +233,11 @@ def _to_the_end(problem: Hinges, theta: FloatArray, tau: float, cancel: NDArray[
                 if solved or last or cancel[0]:
                     return replace(walk.reply(solved), steps=near.steps)
         sharpen(problem, near)
+
+
+def _held(problem: Hinges, r: FloatArray) -> FloatArray:
+    """Coefficients of hinges that are low or high, not free."""
+    return np.where(r < 0, problem.box * problem.sign, 0.0)
 
 
 def _nearest_to_margin(r: FloatArray, rows: IntArray, m: int) -> IntArray:
