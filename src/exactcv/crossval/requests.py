@@ -19,7 +19,7 @@ from ..lowrank.passes.distributed import as_local
 from ..lowrank.rows.kept import keep_rows
 from ..lowrank.rows.sampling import smallest_keys
 from ..lowrank.rows.sources import RowSource
-from ..lowrank.task import FeatureTask
+from ..lowrank.task import MOST_COLUMNS, FeatureTask, is_wide
 from ..problem import inputs
 from ..problem.checks import seed_from
 from ..problem.folds import Folds
@@ -33,7 +33,6 @@ from .feature_rows import FeatureRows
 from .run import AnyTask, KernelRows, Plan
 
 __all__ = [
-    "MOST_COLUMNS",
     "SCALE_ROWS",
     "FeatureRequest",
     "Given",
@@ -42,10 +41,6 @@ __all__ = [
     "columns_of",
     "linear_scale",
 ]
-
-# Columns of X that may take the place of the linear kernel's matrix: problems with so many unknowns
-# are solved by factors of them squared.
-MOST_COLUMNS = 4000
 
 FOR_MORE_CLASSES = "for several classes use exactcv.SVCCV(approx=...)"
 # Rows that tell the scale of the kernel, where not all of them are in memory.
@@ -244,11 +239,12 @@ def columns_of(X: Any, kernel: Any, plan: Plan, memory_limit: Any) -> int | None
         short = short or f"the {n} rows are read in chunks; load them,"
     if short is None:
         return None
-    if p > MOST_COLUMNS:
+    if is_wide(p) and not sparse.issparse(X):
         raise MemoryLimitError(
-            f"{short} or raise memory_limit.  kernel='linear' does without the matrix where X has "
-            f"at most {MOST_COLUMNS} columns, here it has {p}: leave out those that are nearly "
-            "always zero, or reduce them (sklearn.decomposition.TruncatedSVD, "
+            f"{short} or raise memory_limit.  kernel='linear' does without the matrix where X is a "
+            f"sparse matrix in memory or has at most {MOST_COLUMNS} columns, here it has {p}: make "
+            "it sparse if most entries are zero (scipy.sparse.csr_matrix), leave out columns that "
+            "are nearly always zero, or reduce them (sklearn.decomposition.TruncatedSVD, "
             "sklearn.random_projection), or let features stand in for the kernel: "
             "approx='nystroem'"
         )

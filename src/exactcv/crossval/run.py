@@ -26,6 +26,7 @@ from ..judge.ledger import Ledger, Seen
 from ..lowrank import method as lowrank
 from ..lowrank.entries import Entries, SeenFolds
 from ..lowrank.task import FeatureTask
+from ..lowrank.wide import method as wide
 from ..problem import checks
 from ..problem.differentiable import LOSS_BY_NAME, LOSS_PARAMETERS, NUMERIC_LOSSES
 from ..problem.folds import Folds
@@ -262,7 +263,9 @@ def run(task: AnyTask, method: str, workers: Workers, seen: Any = None) -> Any:
         workers.watch.follow(Work(ledger))
     else:
         workers.watch.follow(ledger)
-    chosen: Any = lowrank.METHOD if isinstance(task, FeatureTask) else get_method(method)
+    chosen: Any = get_method(method)
+    if isinstance(task, FeatureTask):
+        chosen = wide.METHOD if task.wide else lowrank.METHOD
     try:
         stats = dict(chosen.run(ledger.task, ledger, workers))
     except KeyboardInterrupt as stop:

@@ -6,9 +6,9 @@ and its arrays may lie on disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,13 +17,27 @@ from ..judge.ledger import HOW
 from ..types import BoolArray, FloatArray, IntArray
 from .features import FeatureMap
 from .passes.local import scratch_array
-from .solver import Solved
 from .task import FeatureTask
 
 __all__ = ["Entries", "SeenFolds"]
 
 # Is shown solutions of folds that are not left out alone: fold -> (L, m + 1), with the intercept.
 SeenFolds = Callable[[Mapping[int, FloatArray]], None]
+
+
+class Full(Protocol):
+    """What is entered of a full-data solution."""
+
+    @property
+    def theta(self) -> FloatArray: ...
+    @property
+    def primal(self) -> float: ...
+    @property
+    def at_bound(self) -> int: ...
+    @property
+    def kkt(self) -> float: ...
+    @property
+    def relative_gap(self) -> float: ...
 
 
 class Entries:
@@ -73,7 +87,7 @@ class Entries:
 
     # ---- entries ------------------------------------------------------------------------------
 
-    def full(self, solved: list[Solved]) -> None:
+    def full(self, solved: Sequence[Full]) -> None:
         """Enter the full-data solutions, in grid order."""
         problem, units = self.task.problem, self.units
         self.weights = units.scale * np.array([one.theta[:-1] for one in solved])
