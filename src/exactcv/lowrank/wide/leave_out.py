@@ -244,7 +244,7 @@ class LeaveRowsOut:
         box, loss, k = problem.box[rows], problem.loss.at(rows), len(play.rows)
         X, coef = problem.X[rows], solved.coef[rows]
         a, beta = solved.theta[:-1] - X.T @ coef, -float(coef.sum())
-        total = 2.0 * (float(box.sum()) + abs(beta)) + 1e-300
+        total = 2.0 * (float(np.abs(coef).sum()) + abs(beta)) + 1e-300
         size = max(total, float(np.linalg.norm(a)))
         more = [size, size - beta] if problem.fit_intercept else [size]
         signs = np.array([1.0, -1.0][: len(more)])

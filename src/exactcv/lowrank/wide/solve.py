@@ -44,15 +44,20 @@ __all__ = ["solve"]
 # tau at first and at least, in units of the mean square of a row, how it falls by the number of
 # Newton steps that the last proximal step took, and how it rises where these were too many.
 FIRST_TAU, LEAST_TAU, FALL, RISE = 0.3, 1e-9, ([4, 16], [0.1, 1.0]), 10.0
+MOST_TAU = 100.0
+# Figures from which the rows inside their boxes may be the right ones.
+NEAR = 1e-3
 # Proximal steps, Newton steps of each, halvings of a step, and steps of a search for b.
-MOST_STEPS, MOST_NEWTON, HALVINGS, SEARCHES = 60, 40, 40, 100
+MOST_STEPS, MOST_NEWTON, HALVINGS, SEARCHES = 100, 40, 40, 100
 # Proximal steps in a row that do not halve the figures before it is given up.
-PATIENCE = 8
+PATIENCE = 20
 # A proximal step may be off by this share of what its square root of tau allows for.
 INEXACT = 0.1
-# Share of the first error that conjugate gradients leave, and their number before a factor of at
-# most so many rows takes their place.
-LEAVE, FEW_GRADIENTS, MOST_GRADIENTS, FACTORED = 1e-4, 400, 4000, 4000
+# Share of the first error that conjugate gradients leave, at most; as coefficients are in units of
+# tau, it is also to be less than this times tau over the largest eigenvalue that they have met.
+LEAVE = 0.1
+# Their number before a factor of at most so many rows takes their place; fewer rows are not tried.
+FEW_GRADIENTS, MOST_GRADIENTS, FACTORED, AT_ONCE = 400, 4000, 4000, 400
 # What Newton's steps leave of w - X'c, relative to the lengths of what is added up in it.
 ROUNDING = 1e-14
 # What is asked of the figures, of what the caller asks: they are to be met with room.
@@ -71,26 +76,28 @@ def solve(
 
     If ``tol`` is not met the solution is the best there is, and its figures say so.
     """
-    walk = _Walk.begin(problem, coef, intercept)
-    tau = FIRST_TAU * (float(np.mean(problem.length**2)) or 1.0)
-    least, best, waited = LEAST_TAU * tau / FIRST_TAU, None, 0
+    walk, best, waited = _Walk.begin(problem, coef, intercept), None, 0
+    unit = float(np.mean(problem.length**2)) or 1.0
+    tau = FIRST_TAU * unit
     for _ in range(MOST_STEPS):
         before = replace(walk)
         steps = walk.proximal(tau, cancel)
-        if steps >= MOST_NEWTON and tau < 1e3 * least / LEAST_TAU:  # too far for so small a step
-            walk = replace(before, steps=walk.steps)
-            tau *= RISE
+        if steps >= MOST_NEWTON and tau < MOST_TAU * unit:  # too far for so small a tau
+            walk, tau = replace(before, steps=walk.steps), tau * RISE
             continue
-        found = _solution(problem, C, walk)
-        waited = 0 if best is None or _worst(found) < 0.5 * _worst(best) else waited + 1
+        found = _solution(problem, C, walk.balanced(), walk.steps)
+        goal = float(attainable(tol, found.floor, SHARE * tol))
+        if goal < _worst(found) <= NEAR:
+            found = _polished(problem, found, tau, goal)
+        better = best is None or _worst(found) < 0.5 * _worst(best)
         if best is None or _worst(found) < _worst(best):
             best = found
-        goal = float(attainable(tol, found.floor, SHARE * tol))
-        if _worst(found) <= goal or waited >= PATIENCE:
+        waited = 0 if better else waited + 1
+        if _worst(best) <= goal or waited >= PATIENCE:
             break
-        tau = max(tau * float(np.interp(steps, *FALL)), least)
+        tau = max(tau * float(np.interp(steps, *FALL)), LEAST_TAU * unit)
     if best is None:
-        best = _solution(problem, C, walk)
+        best = _solution(problem, C, walk.balanced(), walk.steps)
     return replace(best, steps=walk.steps)
 
 
@@ -98,16 +105,39 @@ def _worst(solution: WideSolution) -> float:
     return max(solution.kkt, solution.relative_gap)
 
 
-def _solution(problem: WideProblem, C: float, walk: _Walk) -> WideSolution:
+def _solution(problem: WideProblem, C: float, coef: FloatArray, steps: int) -> WideSolution:
     """What the coefficients amount to, judged."""
-    coef = walk.balanced()
     w = problem.columns @ coef
     h = problem.X @ w
     b = problem.intercept(h, coef)
     theta = np.append(w, b)
     kkt, gap, primal, floor = problem.judged(theta, coef)
     bound = np.count_nonzero((coef != 0.0) & ~problem.strictly_inside(coef))
-    return WideSolution(C, theta, coef, h + b, primal, gap, kkt, floor, int(bound), walk.steps)
+    return WideSolution(C, theta, coef, h + b, primal, gap, kkt, floor, int(bound), steps)
+
+
+def _polished(
+    problem: WideProblem, found: WideSolution, tau: float, goal: float
+) -> WideSolution:
+    """Newton's steps of the coefficients themselves, as long as they stay inside their boxes.
+
+    In a proximal step rounding of u is multiplied by 1 / tau; here it is not.
+    """
+    low, high = problem.levels[:, 1], problem.levels[:, 0]
+    free = np.flatnonzero((found.coef > low) & (found.coef < high))
+    rows = problem.X[free]
+    while _worst(found) > goal and len(free):
+        coef = found.coef.copy()
+        missing = problem.target[free] - found.u[free]
+        coef[free] += _shares(rows, missing, tau, problem.fit_intercept)[0]
+        if ((coef[free] <= low[free]) | (coef[free] >= high[free])).any():
+            break
+        coef = _balanced(problem, coef)
+        other = _solution(problem, found.C, coef, found.steps)
+        if not _worst(other) < 0.5 * _worst(found):
+            break
+        found = other
+    return found
 
 
 @dataclass
@@ -211,23 +241,27 @@ class _Walk:
         return b
 
     def balanced(self) -> FloatArray:
-        """The coefficients, with what rounding has left of their sum given to those inside."""
-        if not self.problem.fit_intercept:
-            return self.coef
-        low, high = self.problem.levels[:, 1], self.problem.levels[:, 0]
-        coef, lack = self.coef.copy(), -float(self.coef.sum())
-        room = high - coef if lack > 0 else coef - low
-        room[(coef == low) | (coef == high)] = 0.0
-        total = float(room.sum())
-        if total > abs(lack):
-            coef += lack / total * room
+        return _balanced(self.problem, self.coef)
+
+
+def _balanced(problem: WideProblem, coef: FloatArray) -> FloatArray:
+    """With what rounding has left of the sum of the coefficients given to those inside."""
+    if not problem.fit_intercept:
         return coef
+    low, high = problem.levels[:, 1], problem.levels[:, 0]
+    lack = -float(coef.sum())
+    room = high - coef if lack > 0 else coef - low
+    room[(coef == low) | (coef == high)] = 0.0
+    total = float(room.sum())
+    return coef + lack / total * room if total > abs(lack) else coef
 
 
 def _shares(rows: Any, right: FloatArray, tau: float, centred: bool) -> tuple[FloatArray, float]:
     """delta and db with (K + tau I) delta + 1 db = right, and sum delta = 0 if ``centred``."""
     if not len(right):
         return right, 0.0
+    if len(right) <= AT_ONCE:
+        return _by_factor(rows, right, tau, centred)
     delta, left, met = _conjugate_gradients(rows, right, tau, centred)
     if not met and len(right) <= FACTORED:
         return _by_factor(rows, right, tau, centred)
@@ -246,19 +280,21 @@ def _conjugate_gradients(
     delta, left = np.zeros(len(right)), right.copy()
     residual = project(left)
     direction, square = residual, float(residual @ residual)
-    goal = LEAVE**2 * square
+    first, largest = square, tau
     most = FEW_GRADIENTS if len(right) <= FACTORED else MOST_GRADIENTS
     for _ in range(most):
-        if square <= goal:
+        if square <= first * (LEAVE * tau / largest) ** 2:
             return delta, left, True
         image = rows @ (columns @ direction) + tau * direction
-        step = square / float(direction @ image)
+        curvature = float(direction @ image)
+        largest = max(largest, curvature / float(direction @ direction))
+        step = square / curvature
         delta = delta + step * direction
         left = left - step * image
         residual = project(left)
         before, square = square, float(residual @ residual)
         direction = residual + square / before * direction
-    return delta, left, square <= goal
+    return delta, left, False
 
 
 def _by_factor(
