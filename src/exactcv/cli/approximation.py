@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..lowrank.task import is_wide
 from ..exceptions import InputError, MemoryLimitError
+from ..lowrank.task import is_wide
 from ..runtime.memory import matrix_size, shortage
 from ..storage.run_folder import settings_in
 from ..types import Approx

@@ -254,13 +254,18 @@ def columns_of(X: Any, kernel: Any, plan: Plan, memory_limit: Any) -> int | None
 def linear_scale(source: RowSource) -> float:
     """Of the rows, over all columns, as ``kernel_scale`` has it for the linear kernel."""
     total, square = np.zeros(source.p), np.zeros(source.p)
-    start = source.take(np.zeros(1, dtype=np.intp))
-    start = np.asarray(start.todense() if sparse.issparse(start) else start).ravel()
+    start = None
+    if not is_wide(source.p):  # rows of so many columns stay sparse
+        first = source.take(np.zeros(1, dtype=np.intp))
+        start = np.asarray(first.todense() if sparse.issparse(first) else first).ravel()
     for k in range(len(source.bounds) - 1):
         rows = source.read(k)
-        rows = (rows.toarray() if sparse.issparse(rows) else rows) - start
-        total += rows.sum(axis=0)
-        square += (rows**2).sum(axis=0)
+        if start is not None:
+            rows = (rows.toarray() if sparse.issparse(rows) else rows) - start
+        total += np.asarray(rows.sum(axis=0)).ravel()
+        square += np.asarray(
+            (rows.multiply(rows) if start is None else rows**2).sum(axis=0)
+        ).ravel()
     return float((square / source.n - (total / source.n) ** 2).sum())
 
 

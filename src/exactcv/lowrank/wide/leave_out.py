@@ -9,13 +9,13 @@
    and the gap says how far w is from the solution: mostly near enough for the label.
 4. What is left is solved over all rows (``solve.py``).
 
-*The proof of 3.*  Let (w, b) go with coefficients c of the problem without row j: w = X'c, sum c = 0,
-all in their boxes.  With g = P(w, b) - D(c), strong convexity of P and strong concavity of D in X'c
-give  g >= 1/2 ||w - w'||^2 + 1/2 ||X'c - w'||^2 = ||w - w'||^2  for the solution w'.  The gap is
-C_i |u_i - t_i| over the rows that are on the other side of their knot t_i than their coefficients
-say.  The value u'_j = x_j'w' + b' is a weighted quantile of  x_j'w' + t_i - x_i'w'  (see
-``engine/bounds.py``), each of which is within  sqrt(g) ||x_j - x_i||  of what it is with w; so u'_j
-is within  sqrt(g) max_i ||x_j - x_i||  of the values that the optimal intercepts for w give.
+*The proof of 3.*  Let (w, b) go with coefficients c of the problem without row j: w = X'c, and
+sum c = 0, all in their boxes.  With g = P(w, b) - D(c), strong convexity of P and strong concavity
+of D in X'c give  g >= 1/2 ||w - w'||^2 + 1/2 ||X'c - w'||^2 = ||w - w'||^2  for the solution w'.
+The gap is C_i |u_i - t_i| over the rows that are on the other side of their knot t_i than their
+coefficients say.  The value u'_j = x_j'w' + b' is a weighted quantile of  x_j'w' + t_i - x_i'w'
+(see ``engine/bounds.py``), each of which is within  sqrt(g) ||x_j - x_i||  of what it is with w; so
+u'_j is within  sqrt(g) max_i ||x_j - x_i||  of the values that the optimal intercepts for w give.
 """
 
 from __future__ import annotations
@@ -283,6 +283,7 @@ class _Check:
         self.X = leave.problem.X[rows]
         count = len(which)
         self.sure, self.loss = np.zeros(count, dtype=bool), np.full(count, np.inf)
+        self.half = np.zeros(count)  # 1/2 ||w||^2
         self.low, self.high = np.full(count, -np.inf), np.full(count, np.inf)
 
     def __call__(
@@ -296,6 +297,8 @@ class _Check:
         if not len(folds):
             return
         dw = self.X.T @ (coef - full[:k]).T
+        w = leave.solved.theta[:-1]
+        self.half[folds] = 0.5 * (w @ w + 2.0 * (w @ dw) + np.einsum("ij,ij->j", dw, dw))
         moved = np.linalg.norm(dw, axis=0) * leave.problem.extent.widest + np.abs(db)
         away = leave.away.copy()
         away[self.rows] = np.inf
@@ -317,9 +320,7 @@ class _Check:
             ends = self._quantile(int(self.which[folds[m]]), *near, float(room[m]))
             self.low[folds[m]], self.high[folds[m]] = ends
 
-    def _quantile(
-        self, j: int, rows: IntArray, u: FloatArray, room: float
-    ) -> tuple[float, float]:
+    def _quantile(self, j: int, rows: IntArray, u: FloatArray, room: float) -> tuple[float, float]:
         """By how much the optimal intercepts for w differ from b, without row j."""
         problem = self.leave.problem
         if not problem.fit_intercept:
@@ -345,7 +346,8 @@ class _Check:
         value, how = ledger.decision[0], ledger.how[0]
         kkt, gap = ledger.kkt[0, :-1], ledger.gap_abs[0, :-1]
         lost = problem.loss.at(which).value(np.nan_to_num(value)) * problem.box[which]
-        relative = gap / np.maximum(leave.solved.primal - lost, np.finfo(float).tiny)
+        least = np.maximum(leave.solved.primal - lost, self.half)  # of the objective without it
+        relative = gap / np.maximum(least, np.finfo(float).tiny)
         goal = float(attainable(leave.tol, leave.solved.floor))
         good = self.sure & (kkt <= goal) & (relative <= goal) & np.isfinite(value)
         y = np.sign(problem.target[which])

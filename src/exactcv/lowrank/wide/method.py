@@ -12,6 +12,7 @@ In memory are X once, some vectors as long as its sides for each thread, and in 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from math import isqrt
 from time import perf_counter
 from typing import Any
@@ -109,9 +110,7 @@ def _free(problem: WideProblem, solved: WideSolution) -> int:
     return int(np.count_nonzero((solved.coef > levels[:, 1]) & (solved.coef < levels[:, 0])))
 
 
-def _path(
-    base: WideProblem, Cs: FloatArray, tol: float, workers: Workers
-) -> list[WideSolution]:
+def _path(base: WideProblem, Cs: FloatArray, tol: float, workers: Workers) -> list[WideSolution]:
     """Full-data solutions, in grid order."""
     order, found = np.argsort(Cs, kind="stable"), {}
     coef, b, last = np.zeros(base.n), 0.0, 0.0
@@ -192,15 +191,15 @@ class _Alone:
         large = free + least > self.most
         if not large.any():
             return
-        l = int(np.argmax(free))
+        l, p = int(np.argmax(free)), self.base.X.shape[1]
         some = [f"{one.C:.4g}" for one, no in zip(self.solved, large, strict=True) if not no]
         fit = f"of this grid C={', '.join(some)} can be done" if some else "no C of this grid fits"
         raise MemoryLimitError(
-            f"{free[l]} rows are on the margin at C={self.solved[l].C:.4g}, and leave-one-out needs "
-            f"the kernel matrix of them: with kernel='linear' and {self.base.X.shape[1]} columns "
-            f"that goes up to {max(self.most - FEWEST, 0)} (at most {MOST}, less where memory_limit "
-            f"is small).  Use smaller C ({fit}), folds of several rows (cv=5), fewer rows, or "
-            "fewer columns (sklearn.decomposition.TruncatedSVD)"
+            f"{free[l]} rows are on the margin at C={self.solved[l].C:.4g}, and leave-one-out "
+            f"needs the kernel matrix of them: with kernel='linear' and {p} columns that goes up "
+            f"to {max(self.most - FEWEST, 0)} (at most {MOST - FEWEST}, less where memory_limit is "
+            f"small).  Use smaller C ({fit}), folds of several rows (cv=5), fewer rows, or fewer "
+            "columns (sklearn.decomposition.TruncatedSVD)"
         )
 
     def _at(self, l: int) -> int:
@@ -221,7 +220,7 @@ class _Alone:
                 break
             play = leave.in_play(count)
             blocks = list(_blocks(left))
-            done = workers.map(lambda rows, play=play: leave.leave_out(play, rows), blocks)
+            done = workers.map(partial(leave.leave_out, play), blocks)
             for rows, part in zip(blocks, done, strict=True):
                 found.put(rows, part)
             left = np.flatnonzero(~found.settled)
@@ -243,9 +242,9 @@ class _Alone:
         for j, other in zip(left, self.workers.map(work, left), strict=True):
             found.value[j], found.how[j] = other.u[j], _FALLBACK
             found.kkt[j], found.gap[j] = other.kkt, other.relative_gap
-            found.wrong[j] = self.task.problem.target.wrong(
-                self.task.problem.y[[j]], other.u[[j]]
-            )[0]
+            found.wrong[j] = self.task.problem.target.wrong(self.task.problem.y[[j]], other.u[[j]])[
+                0
+            ]
 
     def _enter(self, l: int, found: Found) -> None:
         entries, rows = self.entries, self.task.folds.pair_rows

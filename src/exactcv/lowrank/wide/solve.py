@@ -116,9 +116,7 @@ def _solution(problem: WideProblem, C: float, coef: FloatArray, steps: int) -> W
     return WideSolution(C, theta, coef, h + b, primal, gap, kkt, floor, int(bound), steps)
 
 
-def _polished(
-    problem: WideProblem, found: WideSolution, tau: float, goal: float
-) -> WideSolution:
+def _polished(problem: WideProblem, found: WideSolution, tau: float, goal: float) -> WideSolution:
     """Newton's steps of the coefficients themselves, as long as they stay inside their boxes.
 
     In a proximal step rounding of u is multiplied by 1 / tau; here it is not.
@@ -297,9 +295,7 @@ def _conjugate_gradients(
     return delta, left, False
 
 
-def _by_factor(
-    rows: Any, right: FloatArray, tau: float, centred: bool
-) -> tuple[FloatArray, float]:
+def _by_factor(rows: Any, right: FloatArray, tau: float, centred: bool) -> tuple[FloatArray, float]:
     K = gram(rows, rows.T.tocsr())
     K.flat[:: len(right) + 1] += tau
     factor = cho_factor(K, overwrite_a=True, check_finite=False)
