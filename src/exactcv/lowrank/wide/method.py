@@ -43,6 +43,8 @@ MOST, MATRICES, SHARE = 6000, 6, 0.5
 FEWEST = 64
 # Numbers as long as X has rows and columns that a thread works with.
 VECTORS = 40
+# The same for each row that is left out, beside others.
+TABLES = 6
 _BOUND, _FALLBACK = HOW.index("bound"), HOW.index("fallback")
 
 
@@ -52,8 +54,7 @@ class Wide:
     def run(self, task: FeatureTask, entries: Entries, workers: Workers) -> dict[str, Any]:
         """Fill the entries; returns what was counted, ``timings`` among it."""
         start = perf_counter()
-        X = _rows(task)
-        _check_memory(task, X, workers.n_threads)
+        X = _rows(task, workers.n_threads)
         problem, tol = task.problem, task.tol
         entries.features(OwnColumns(problem.source.p))
         base = WideProblem(X, problem.loss(problem.y), problem.weight, problem.fit_intercept)
@@ -79,28 +80,31 @@ class Wide:
 METHOD = Wide()
 
 
-def _rows(task: FeatureTask) -> Any:
+def _rows(task: FeatureTask, n_threads: int) -> Any:
     """X, checked; it is not copied if it is as it should be."""
-    source = task.problem.source
-    parts = [source.read(k) for k in range(len(source.bounds) - 1)]
-    if isinstance(source, ArrayRows) and source.X.dtype == np.float64:
-        X = source.X
-    else:
-        X = sparse.vstack(parts, format="csr")
+    source, parts, entries = task.problem.source, [], 0
+    as_it_is = isinstance(source, ArrayRows) and source.X.dtype == np.float64
+    for k in range(len(source.bounds) - 1):
+        part = source.read(k)
+        entries += part.nnz
+        _check_memory(task, entries, n_threads)
+        if not as_it_is:
+            parts.append(part)
+    X = source.X if isinstance(source, ArrayRows) and as_it_is else sparse.vstack(parts, "csr")
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     return X
 
 
-def _check_memory(task: FeatureTask, X: Any, n_threads: int) -> None:
-    n, p = X.shape
-    need = X.nnz * (X.data.itemsize + X.indices.itemsize)
-    need += 8 * VECTORS * (n + p) * n_threads + 8 * len(task.grid) * (n + p)
+def _check_memory(task: FeatureTask, entries: int, n_threads: int) -> None:
+    n, p = task.problem.n, task.problem.source.p
+    need = 12 * entries + 8 * (VECTORS * n_threads + len(task.grid)) * (n + p)
     if need > task.budget:
         raise MemoryLimitError(
-            f"{n} rows with {p} columns and {X.nnz} entries need about {readable(need)} of memory, "
-            f"but the limit is {readable(task.budget)} (memory_limit, or half of what is free)"
+            f"{n} rows with {p} columns and {entries} entries (or more) need about "
+            f"{readable(need)} of memory, but the limit is {readable(task.budget)} (memory_limit, "
+            "or half of what is free)"
         )
 
 
@@ -178,6 +182,8 @@ class _Alone:
         self.want_decision = entries.decision is not None
         self.most = min(MOST, isqrt(int(SHARE * task.budget) // (8 * MATRICES)))
         self.spread, self.distance = _spread(base)
+        room = int(SHARE * task.budget) // (8 * TABLES * sum(base.X.shape) * workers.n_threads)
+        self.block = max(1, min(BLOCK, room))
 
     def run(self) -> int:
         """Settle every row at every grid point; how many had to be solved over all rows."""
@@ -219,7 +225,7 @@ class _Alone:
             if not len(left):
                 break
             play = leave.in_play(count)
-            blocks = list(_blocks(left))
+            blocks = list(_blocks(left, self.block))
             done = workers.map(partial(leave.leave_out, play), blocks)
             for rows, part in zip(blocks, done, strict=True):
                 found.put(rows, part)
@@ -254,14 +260,15 @@ class _Alone:
             entries.settle(name, int(count))
         worst = np.maximum(found.kkt, found.gap)
         met = worst <= self.task.tol
-        entries.note(l, -1, float(found.kkt[met].max()), float(found.gap[met].max()))
+        if met.any():
+            entries.note(l, -1, float(found.kkt[met].max()), float(found.gap[met].max()))
         for j in np.flatnonzero(~met):
             entries.note(l, int(j), float(found.kkt[j]), float(found.gap[j]))
 
 
-def _blocks(rows: IntArray) -> Iterator[IntArray]:
-    for start in range(0, len(rows), BLOCK):
-        yield rows[start : start + BLOCK]
+def _blocks(rows: IntArray, size: int) -> Iterator[IntArray]:
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
 
 
 def _spread(problem: WideProblem) -> tuple[Spread, FloatArray]:
