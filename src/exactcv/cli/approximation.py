@@ -73,7 +73,7 @@ def kernel_of_table(
         n=n,
         # The exact kernel is computed from dense rows.
         extra_bytes=8 * n * p if sparse.issparse(loaded.X) else 0,
-        n_columns=None if numbers or (is_wide(p) and not sparse.issparse(loaded.X)) else p,
+        n_columns=None if numbers else p,
         memory_limit=memory_limit,
         before=before,
         done=done,
@@ -149,7 +149,7 @@ def _is_slow(settings: TuneSettings, n: int) -> bool:
 def _by_columns(settings: TuneSettings, n_columns: int | None) -> bool:
     """Can the columns stand for the linear kernel, where nothing else was asked for?"""
     needs_kernel = settings.nested is not None or settings.every_c
-    if settings.kernel != "linear" or n_columns is None:
+    if settings.kernel != "linear" or n_columns is None or is_wide(n_columns):
         return False
     return not needs_kernel and settings.approx_conflict("nystroem") is None
 
