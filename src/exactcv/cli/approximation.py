@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..crossval.requests import MOST_COLUMNS
 from ..exceptions import InputError, MemoryLimitError
+from ..lowrank.task import is_wide
 from ..runtime.memory import matrix_size, shortage
 from ..storage.run_folder import settings_in
 from ..types import Approx
@@ -149,7 +149,7 @@ def _is_slow(settings: TuneSettings, n: int) -> bool:
 def _by_columns(settings: TuneSettings, n_columns: int | None) -> bool:
     """Can the columns stand for the linear kernel, where nothing else was asked for?"""
     needs_kernel = settings.nested is not None or settings.every_c
-    if settings.kernel != "linear" or n_columns is None or n_columns > MOST_COLUMNS:
+    if settings.kernel != "linear" or n_columns is None or is_wide(n_columns):
         return False
     return not needs_kernel and settings.approx_conflict("nystroem") is None
 

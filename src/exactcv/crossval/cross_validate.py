@@ -108,9 +108,10 @@ def cross_validate(
     X : array-like, sparse matrix or DataFrame of shape (n, p)
         Sparse input is made dense.  With ``kernel="precomputed"`` the (n, n) kernel matrix.
         With ``kernel="linear"`` (hinge or squared loss, default method) n may be so large that
-        the kernel matrix does not fit, as long as there are no more than 4000 columns: these take
-        its place, sparse input stays sparse, and the result, no less exact, has ``weights`` (of
-        the columns) in place of ``coef``.
+        the kernel matrix does not fit, as long as there are no more than 4000 columns or X is a
+        sparse matrix (hinge loss): the columns take its place, sparse input stays sparse, and the
+        result, no less exact, has ``weights`` (of the columns) in place of ``coef``.  With more
+        columns, leave-one-out goes up to some 6000 rows on the margin; other folds always go.
     y : array-like of shape (n,)
         Labels of two classes, of any type; the larger in sort order is the positive class.  With
         a loss of numbers, numbers.

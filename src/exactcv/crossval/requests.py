@@ -19,7 +19,7 @@ from ..lowrank.passes.distributed import as_local
 from ..lowrank.rows.kept import keep_rows
 from ..lowrank.rows.sampling import smallest_keys
 from ..lowrank.rows.sources import RowSource
-from ..lowrank.task import FeatureTask
+from ..lowrank.task import MOST_COLUMNS, FeatureTask, is_wide
 from ..problem import inputs
 from ..problem.checks import seed_from
 from ..problem.folds import Folds
@@ -34,7 +34,6 @@ from .feature_rows import FeatureRows
 from .run import AnyTask, KernelRows, Plan
 
 __all__ = [
-    "MOST_COLUMNS",
     "SCALE_ROWS",
     "FeatureRequest",
     "Given",
@@ -43,10 +42,6 @@ __all__ = [
     "columns_of",
     "linear_scale",
 ]
-
-# Columns of X that may take the place of the linear kernel's matrix: problems with so many unknowns
-# are solved by factors of them squared.
-MOST_COLUMNS = 4000
 
 FOR_MORE_CLASSES = "for several classes use exactcv.SVCCV(approx=...)"
 # Rows that tell the scale of the kernel, where not all of them are in memory.
@@ -246,11 +241,12 @@ def columns_of(X: Any, kernel: Any, plan: Plan, memory_limit: Any) -> int | None
         short = short or f"the {n} rows are read in chunks; load them,"
     if short is None:
         return None
-    if p > MOST_COLUMNS:
+    if is_wide(p) and not (sparse.issparse(X) and plan.loss == "hinge"):
         raise MemoryLimitError(
             f"{short} or raise memory_limit.  kernel='linear' does without the matrix where X has "
-            f"at most {MOST_COLUMNS} columns, here it has {p}: leave out those that are nearly "
-            "always zero, or reduce them (sklearn.decomposition.TruncatedSVD, "
+            f"at most {MOST_COLUMNS} columns, here it has {p}, or is a sparse matrix in memory and "
+            "loss='hinge': make it sparse if most entries are zero, leave out columns that "
+            "are nearly always zero, or reduce them (sklearn.decomposition.TruncatedSVD, "
             "sklearn.random_projection), or let features stand in for the kernel: "
             "approx='nystroem'"
         )
@@ -260,13 +256,18 @@ def columns_of(X: Any, kernel: Any, plan: Plan, memory_limit: Any) -> int | None
 def linear_scale(source: RowSource) -> float:
     """Of the rows, over all columns, as ``kernel_scale`` has it for the linear kernel."""
     total, square = np.zeros(source.p), np.zeros(source.p)
-    start = source.take(np.zeros(1, dtype=np.intp))
-    start = np.asarray(start.todense() if sparse.issparse(start) else start).ravel()
+    start = None
+    if not is_wide(source.p):  # rows of so many columns stay sparse
+        first = source.take(np.zeros(1, dtype=np.intp))
+        start = np.asarray(first.todense() if sparse.issparse(first) else first).ravel()
     for k in range(len(source.bounds) - 1):
         rows = source.read(k)
-        rows = (rows.toarray() if sparse.issparse(rows) else rows) - start
-        total += rows.sum(axis=0)
-        square += (rows**2).sum(axis=0)
+        if start is not None:
+            rows = (rows.toarray() if sparse.issparse(rows) else rows) - start
+        total += np.asarray(rows.sum(axis=0)).ravel()
+        square += np.asarray(
+            (rows.multiply(rows) if start is None else rows**2).sum(axis=0)
+        ).ravel()
     return float((square / source.n - (total / source.n) ** 2).sum())
 
 

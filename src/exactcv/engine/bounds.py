@@ -25,7 +25,7 @@ with h by  <f' - f, phi_k - phi_i>.  A quantile moves no more than its entries, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,15 @@ class Span:
         if problem.fit_intercept:  # distances to the farthest row, from above
             square = np.maximum(square + square.max() - 2.0 * problem.K.min(axis=1), 0.0)
         return cls(square, np.sqrt(square * square.max()))
+
+
+class Rows(Protocol):
+    """What the bounds need of a problem, besides a `Span`."""
+
+    @property
+    def loss(self) -> Any: ...
+    @property
+    def fit_intercept(self) -> bool: ...
 
 
 class Solution(Protocol):
@@ -96,7 +105,7 @@ class Reach:
 
 
 def reach(
-    problem: Problem,
+    problem: Rows,
     span: Span,
     full: Solution,
     who: IntArray,
@@ -131,7 +140,7 @@ def reach(
 
 
 def _walk(
-    problem: Problem,
+    problem: Rows,
     full: Solution,
     who: IntArray,
     taken: FloatArray,

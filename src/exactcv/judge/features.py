@@ -31,9 +31,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from .._core._chunks import held_sums
 from .._core.reference.residuals import (
@@ -51,6 +52,7 @@ __all__ = [
     "SideSums",
     "Tally",
     "figures",
+    "lengths",
     "rounding_floor",
     "side_sums",
     "tally",
@@ -65,6 +67,19 @@ class Extent(NamedTuple):
 
     widest: float
     knot: float
+
+
+def lengths(Z: Any) -> FloatArray:
+    """||z_i|| of rows that are dense or sparse.
+
+    Examples
+    --------
+    >>> lengths(np.array([[3.0, 4.0]])), lengths(sparse.csr_array([[3.0, 4.0]]))
+    (array([5.]), array([5.]))
+    """
+    if sparse.issparse(Z):
+        return np.sqrt(np.asarray(Z.multiply(Z).sum(axis=1)).ravel())
+    return np.sqrt(np.einsum("ij,ij->i", Z, Z))
 
 
 @dataclass(frozen=True)
@@ -98,14 +113,14 @@ class Tally:
 
 
 def tally(
-    Z: FloatArray,
+    Z: Any,
     loss: PiecewiseLinear,
     box: FloatArray,
     coef: FloatArray,
     theta: FloatArray,
     extent: Extent,
 ) -> Tally:
-    """Rows with whatever coefficients.
+    """Rows, dense or sparse, with whatever coefficients.
 
     Examples
     --------
@@ -116,7 +131,7 @@ def tally(
     >>> [round(figure, 12) for figure in figures([found], theta, extent)]
     [0.0, 0.0, 0.222222222222, 0.0]
     """
-    length = np.sqrt(np.einsum("ij,ij->i", Z, Z))
+    length = lengths(Z)
     levels = loss.coefficient_levels(box)
     tau = Scale(length, extent.widest, extent.knot or 1.0).stiffness(box)
     inside = np.clip(coef, levels[:, -1], levels[:, 0])
@@ -160,7 +175,7 @@ def side_sums(
     """Sums over the rows ``which`` (rows, P); u is (rows, P) too, weight at least (rows, 1)."""
     held, sums = np.empty(u.shape), np.zeros((4, u.shape[1]))
     bound = np.zeros(u.shape[1], dtype=np.intp)
-    length = np.sqrt(np.einsum("ij,ij->i", Z, Z))
+    length = lengths(Z)
     aside = (~which).view(np.uint8)
     held_sums(u, loss.knots, loss.slopes, weight, aside, length, held, sums, bound)
     total, taken, added, lost = sums

@@ -1,16 +1,27 @@
-"""Which method solves a task with features: the loss decides."""
+"""Which method solves a task with features: the loss decides, and the number of columns."""
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
+from ..runtime.threads import Workers
+from .entries import Entries
 from .method import METHOD as KNOTS
-from .method import LowRank
 from .squared import METHOD as SQUARED
-from .squared import Squared
 from .task import FeatureTask
+from .wide.method import METHOD as WIDE
 
-__all__ = ["method_of"]
+__all__ = ["FeatureMethod", "method_of"]
 
 
-def method_of(task: FeatureTask) -> LowRank | Squared:
-    """For losses of knots and slopes, or for the squared loss."""
+class FeatureMethod(Protocol):
+    """Fills the entries; returns what was counted."""
+
+    def run(self, task: FeatureTask, entries: Entries, workers: Workers) -> dict[str, Any]: ...
+
+
+def method_of(task: FeatureTask) -> FeatureMethod:
+    """For losses of knots and slopes, for the squared loss, or for sparse rows of many columns."""
+    if task.wide:
+        return WIDE
     return SQUARED if task.problem.loss.squared else KNOTS

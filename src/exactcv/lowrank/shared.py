@@ -20,6 +20,7 @@ from .features import FeatureMap, OwnColumns, features_of
 from .method import check_room, fit_map, least_memory, runner_of
 from .passes.distributed import DaskRows
 from .passes.local import LocalRunner, scratch_array
+from .passes.sweep import Chunk
 from .rows.kept import keep_rows
 from .rows.sampling import smallest_keys
 from .solver import Runner
@@ -55,6 +56,8 @@ class SharedFeatures(Protocol):
 
 def share(task: FeatureTask, codes: NDArray[np.integer], workers: Workers) -> SharedFeatures:
     """Fit the map to all rows and make the features, once."""
+    if task.wide:
+        return _Sparse(task, OwnColumns(task.problem.source.p))
     check_room(task)
     problem, fmap = task.problem, task.problem.feature_map
     if fmap is None:
@@ -103,6 +106,32 @@ class _Here:
             rows, np.ones(n), np.ones(n), _as_they_are(self.feature_map), workers, "recompute",
             self.Z.dtype,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Sparse:
+    """Rows that are features themselves, and sparse: each problem takes its own."""
+
+    task: FeatureTask
+    feature_map: FeatureMap
+    order: IntArray | None = None
+    kept: int = 0
+
+    def part(self, problem: FeatureProblem, rows: IntArray) -> FeatureProblem:
+        return replace(problem, source=keep_rows(problem.source, rows))
+
+    def runner(self, workers: Workers) -> Runner:
+        source = self.task.problem.source
+        one = np.ones(source.n)
+        return _SparseRunner(source, one, one, self.feature_map, workers, "recompute", np.float64)
+
+
+class _SparseRunner(LocalRunner):
+    """Passes over rows that stay sparse."""
+
+    def chunk(self, k: int) -> Chunk:
+        rows = slice(self.bounds[k], self.bounds[k + 1])
+        return Chunk(int(self.bounds[k]), self.source.read(k), self.y[rows], self.weight[rows])
 
 
 @dataclass(frozen=True)

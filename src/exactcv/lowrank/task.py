@@ -21,7 +21,16 @@ from .features import FeatureMap
 from .options import Options
 from .rows.sources import RowSource
 
-__all__ = ["FeatureProblem", "FeatureTask"]
+__all__ = ["MOST_COLUMNS", "FeatureProblem", "FeatureTask", "is_wide"]
+
+# Columns that may be features themselves: problems with so many unknowns are solved by factors of
+# them squared.  With more, rows have to be sparse (``wide/``).
+MOST_COLUMNS = 4000
+
+
+def is_wide(p: int) -> bool:
+    """Are these too many columns for matrices of them?"""
+    return p > MOST_COLUMNS
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,11 @@ class FeatureTask:
     options: Options
     budget: int
     keep_models: bool = False  # of every fold that leaves out several rows
+
+    @property
+    def wide(self) -> bool:
+        """Is this for ``wide/``: columns as features, too many for matrices of them?"""
+        return self.problem.approx is None and is_wide(self.problem.source.p)
 
     def inside(self) -> FeatureTask:
         """The task with C and the loss in the units of y."""

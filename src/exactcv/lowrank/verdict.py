@@ -19,6 +19,7 @@ coefficient only moves away from its label.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from .. import tolerances
 from .._core._bounds import walk
 from .._core._chunks import settled
 from ..judge.certificate import implied_accuracy
+from ..judge.features import lengths
 from ..problem.loss_rules import LossRule
 from ..types import FloatArray, IntArray
 from .passes.sweep import Chunk, Columns
@@ -44,14 +46,14 @@ class Spread:
     radius: float
     fit_intercept: bool
 
-    def distance(self, Z: FloatArray) -> FloatArray:
-        square = np.einsum("ij,ij->i", Z, Z)
+    def distance(self, Z: Any) -> FloatArray:
+        square = lengths(Z) ** 2
         square -= 2.0 * (Z @ self.centre)
         square += float(self.centre @ self.centre)
         # A little more than nothing, for rounding.
         return np.sqrt(np.maximum(square, 0.0) + 1e-13)
 
-    def own(self, Z: FloatArray) -> FloatArray:
+    def own(self, Z: Any) -> FloatArray:
         """Per unit of coefficient, how far f (b's walk aside) can move at the row itself."""
         distance = self.distance(Z)
         return (distance + self.radius) ** 2 if self.fit_intercept else distance**2

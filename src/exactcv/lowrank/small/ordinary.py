@@ -11,7 +11,7 @@ from ...problem.problem import Problem
 from ...types import FloatArray
 from .reduced import Reduced, Reply, StateArray, best_intercept
 
-__all__ = ["by_engine", "engine_states", "expanded"]
+__all__ = ["by_engine", "engine_states", "expanded", "frame"]
 
 
 def expanded(
@@ -32,13 +32,12 @@ def expanded(
     Z, box = np.concatenate(rows), np.append(problem.box, more)
     widest = max(1.0 + float(np.abs(Z @ theta[:-1] + theta[-1]).max()), problem.loss.largest_knot)
     reach = factor * widest
-    frame = _frame(np.array(signs), reach, problem.loss.n_knots)
-    loss = problem.loss.beside(frame)
+    loss = problem.loss.beside(frame(np.array(signs), reach, problem.loss.n_knots))
     y = np.append(problem.y, signs)
     return Problem(_kernel_matrix(Z, known), y, box, loss, problem.fit_intercept), Z
 
 
-def _frame(sign: FloatArray, reach: float, n_knots: int) -> PiecewiseLinear:
+def frame(sign: FloatArray, reach: float, n_knots: int) -> PiecewiseLinear:
     """Rows with all their knots far to one side, and the slope -sign on this side of them."""
     knots: FloatArray = np.where(sign[:, None] > 0, reach, -reach - n_knots + 1.0) + np.arange(
         n_knots
@@ -60,8 +59,8 @@ def _kernel_matrix(Z: FloatArray, known: FloatArray | None) -> FloatArray:
 
 def engine_states(problem: Problem, state: StateArray) -> StateArray:
     """States of the rows, with those of the frame, and of rows that take no part."""
-    frame = np.where(problem.y[len(state) :] > 0, 0, 2 * problem.loss.n_knots)
-    out = np.concatenate([state, frame]).astype(np.int8)
+    fixed = np.where(problem.y[len(state) :] > 0, 0, 2 * problem.loss.n_knots)
+    out = np.concatenate([state, fixed]).astype(np.int8)
     out[problem.weight == 0] = -1
     return out
 
