@@ -159,12 +159,11 @@ class RandomFourier:
                 angles = np.asarray(X[rows] @ self.frequencies)
             if not np.isfinite(angles).all():
                 raise overflow_error("the kernel of the random Fourier features")
-            Z = out[rows]
-            np.cos(angles[:, :pairs], out=Z[:, :pairs])
-            np.sin(angles[:, :pairs], out=Z[:, pairs : 2 * pairs])
+            parts = [np.cos(angles[:, :pairs]), np.sin(angles[:, :pairs])]
             if self.phase is not None:
-                np.cos(angles[:, -1] + self.phase, out=Z[:, -1])
-            Z *= scale
+                parts.append(np.cos(angles[:, -1:] + self.phase))
+            # Rounded once, if ``out`` is of less precision.
+            np.multiply(np.hstack(parts), scale, out=out[rows], casting="same_kind")
 
 
 @dataclass(frozen=True)
