@@ -123,11 +123,8 @@ def main() -> int:
         lines[kernel] = [line for line in found if line.realizations]
     for kernel, found in lines.items():
         report = [f"{HOW_MEASURED} {_size(options)}", _report(kernel, found)]
-        key, title = f"table3_{kernel}", f"Table 3, {kernel} kernel"
-        if options.kept:  # beside the table of all sets
-            key, title = f"{key}_kept", f"{title}, realization by realization"
-        runs.publish(options, key, title, facts, report)
-        if options.write and not options.kept:
+        runs.publish(options, f"table3_{kernel}", f"Table 3, {kernel} kernel", facts, report)
+        if options.write:
             _figure(kernel, found)
     return 0 if all(line.equal for found in lines.values() for line in found) else 1
 
