@@ -1,6 +1,7 @@
 """``engine/shares.py`` for rows with features, from the small problem of a full-data solution.
 
-All free rows are in the small problem; the rows that are left out need not be.
+All free rows are in the small problem; the rows that are left out need not be.  Equal rows share as
+one, a *site*: whichever of them is left out, the others have the room of all but the largest.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from ...engine import shares as engine
 from ...types import FloatArray, IntArray
 from ..solver import Solved
 from ..verdict import Spread, accuracy
+from .sites import Sites, sites_of
 
 __all__ = ["Shares"]
 
@@ -25,10 +27,12 @@ class Shares:
     def __init__(self, solved: Solved, spread: Spread, walked: float):
         problem = solved.problem
         free = np.flatnonzero(solved.free)
+        sites = sites_of(problem.Z[free], problem.loss.at(free))
+        alone = np.bincount(sites.of, minlength=len(sites.first)) == 1
         self.spread, self.walked = spread, walked
         self.place = np.full(len(solved.state), -1, dtype=np.intp)
-        self.place[free] = np.arange(len(free))
-        self.Z, coef = problem.Z[free], solved.coef[free]
+        self.place[free] = np.where(alone[sites.of], sites.of, -1)
+        self.Z, coef = problem.Z[free[sites.first]], solved.coef[free]
         levels = problem.loss.at(free).coefficient_levels(problem.box[free])
         knot = solved.state[free] // 2  # between this level and the next
         high, low = (levels[np.arange(len(free)), knot + side] for side in (0, 1))
@@ -41,8 +45,8 @@ class Shares:
         self.slack = accuracy(solved, spread)
         self._engine = engine.Shares(
             self.Z @ self.Z.T,
-            low - coef,
-            high - coef,
+            -_room(sites, np.maximum(coef - low, 0.0), alone),
+            _room(sites, np.maximum(high - coef, 0.0), alone),
             spread.fit_intercept,
             gap,
             float(np.linalg.norm(solved.theta[:-1] - v)),
@@ -63,7 +67,14 @@ class Shares:
     ) -> NDArray[np.bool_]:
         """Which of these rows, with y u = ``value``, are on the right side when left out.
 
-        ``place`` is where they are among the free rows, or -1 (``self.place`` has it for the rows
-        of the small problem).
+        ``place`` is where they are among the sites of the free rows if they are alone there, or -1
+        (``self.place`` has it for the rows of the small problem).
         """
         return self._engine.prove(self._rows(Z, coef, place), value - self.slack)
+
+
+def _room(sites: Sites, room: FloatArray, alone: NDArray[np.bool_]) -> FloatArray:
+    """The room of sites: of several rows that of all but one, whichever it is."""
+    largest = np.zeros(len(sites.first))
+    np.maximum.at(largest, sites.of, room)
+    return sites.total(room) - np.where(alone, 0.0, largest)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ...engine.bounds import Span
 from ...engine.leave_one_out import LeaveOneOut
+from ...engine.merged import Merged
 from ...engine.path import Point
 from ...judge import ledger as entries
 from ...judge.certificate import attainable
@@ -32,6 +33,7 @@ from ...problem.folds import Folds
 from ...problem.grid import Grid
 from ...problem.losses import PiecewiseLinear
 from ...problem.problem import Problem, Task
+from ...problem.repeated import copy_repeated
 from ...types import FloatArray, IntArray
 from ..solver import EXCUSED, Solved
 from ..verdict import Spread, accuracy, walks
@@ -39,6 +41,7 @@ from .beyond import Beyond
 from .feature_shares import Shares
 from .ordinary import engine_states, expanded
 from .reduced import Reduced, StateArray
+from .sites import sites_of
 
 __all__ = ["MOST", "LeaveOut", "Outcome"]
 
@@ -123,6 +126,10 @@ class _Moves:
         self.dtheta[folds] = np.column_stack([dw, db])
         moved[self._aside.crossed(self.dtheta[folds])] = np.inf
         self.moved[folds] = np.maximum(self.moved[folds], moved)
+
+    def alike(self, folds: IntArray, others: IntArray) -> None:
+        """Solutions that are those of others but for equal rows."""
+        self.moved[folds], self.dtheta[folds] = self.moved[others], self.dtheta[others]
 
 
 class LeaveOut:
@@ -215,7 +222,9 @@ class LeaveOut:
         self.rows = solved.rows[kept]
         self.coef, self.state = solved.coef[kept], solved.state[kept]
         self.base = whole.only(kept, solved.coef)
-        self._K = self.base.Z @ self.base.Z.T
+        sites = sites_of(self.base.Z, self.base.loss)
+        few = self.base.Z[sites.first]
+        self._K = (few @ few.T)[np.ix_(sites.of, sites.of)]
 
     def near_rows(self, which: IntArray) -> Outcome:
         """Leave out rows of the small problem, by their places in it."""
@@ -306,22 +315,24 @@ class LeaveOut:
             base.fit_intercept,
         )
         ordinary, rows = expanded(problem, self.solved.theta, known=self._K)
-        states = np.concatenate([self.state, state])
+        merged = _merged(ordinary, problem)
+        states = _of_sites(merged.first[: problem.n], np.concatenate([self.state, state]))
         all_coef = np.concatenate([self.coef, coef, np.zeros(ordinary.n - problem.n)])
         frame = slice(problem.n, ordinary.n)
         all_coef[frame] = ordinary.y[frame] * ordinary.weight[frame]
-        found = self._run(ordinary, rows, engine_states(ordinary, states), all_coef, where)
+        found = self._run(merged, rows, engine_states(merged.problem, states), all_coef, where)
         return self._outcome(*found, where, problem)
 
     def _run(
         self,
-        problem: Problem,
+        merged: Merged,
         Z: FloatArray,
         state: StateArray,
         coef: FloatArray,
         where: IntArray,
     ) -> tuple[Ledger, _Moves]:
         """The ledger of these rows left out in turn, and how far each solution moved."""
+        problem, coef = merged.original, merged.together(coef)
         single = tuple(where[:, None])
         folds = Folds(n=problem.n, left_out=single, test=single)
         grid = Grid(np.ones(1), np.ones(1), scale_with_fold=False)
@@ -330,13 +341,14 @@ class LeaveOut:
         moves = _Moves(len(folds), Z, n_real, self.spread, self.aside)
         ledger = Ledger(task, moves)
         b = float(self.solved.theta[-1])
-        ledger.full(0, coef, b)
+        ledger.full(0, merged.apart(coef), b)
         own = self.spread.own(Z)
         span = Span(own, np.sqrt(own * self.spread.most))
         point = Point(1.0, state, coef, problem.K @ coef, b)
         # A solution of the small problem says nothing of rows that are not in it until it is seen.
-        engine = LeaveOneOut(task, ledger, span, self.cancel, judge_all=True)
+        engine = LeaveOneOut(task, ledger, span, self.cancel, merged, judge_all=True)
         engine.at(np.zeros(1, dtype=np.intp), [point])
+        moves.alike(*ledger.twins)
         return ledger, moves
 
     def _outcome(self, ledger: Ledger, moves: _Moves, where: IntArray, problem: Reduced) -> Outcome:
@@ -357,6 +369,34 @@ class LeaveOut:
         wrong, escaped = (np.zeros(count, dtype=bool) for _ in range(2))
         how, m = np.zeros(count, dtype=np.uint8), self.spread.centre.size
         return Outcome(value, wrong, how, kkt, gap, escaped, Beyond.none(m))
+
+
+def _merged(ordinary: Problem, problem: Reduced) -> Merged:
+    """Equal rows of the problem as one, and made equal in the kernel matrix to the last bit.
+
+    Any number of equal rows may be free, where of others there are no more than dimensions.
+    """
+    first = np.arange(ordinary.n, dtype=np.intp)
+    if not problem.loss.slopes[:, 1:-1].any():  # as `Merged.of` asks
+        sites = sites_of(problem.Z, problem.loss)
+        first[: problem.n] = sites.first[sites.of]
+    copy_repeated(ordinary.K, first)
+    return Merged(ordinary, first)
+
+
+def _of_sites(first: IntArray, state: StateArray) -> StateArray:
+    """The states of sites, at their first rows: at the knot between them where rows differ.
+
+    Examples
+    --------
+    >>> _of_sites(np.array([0, 0, 2, 2, 4]), np.array([0, 2, 1, 2, 2], dtype=np.int8))
+    array([1, 2, 1, 2, 2], dtype=int8)
+    """
+    least, most = state.copy(), state.copy()
+    others = np.flatnonzero(first != np.arange(len(first)))
+    np.minimum.at(least, first[others], state[others])
+    np.maximum.at(most, first[others], state[others])
+    return np.where(least == most, least, least | 1).astype(np.int8)
 
 
 def _put(out: Outcome, where: IntArray, part: Outcome) -> None:
