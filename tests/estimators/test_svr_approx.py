@@ -141,6 +141,20 @@ def test_it_finds_how_many_features_it_needs(monkeypatch: pytest.MonkeyPatch) ->
     ]
 
 
+def test_what_was_tried_is_told_where_the_grid_has_grown_below(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing but noise takes it to smaller C."""
+    monkeypatch.setattr(components, "FIRST", 2)
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    given: dict[str, Any] = {"gamma": 20.0, "epsilon": 0.0, "n_components": "auto"}
+    model = SVRCV(approx="rff", random_state=0, cv=KFold(3), **given).fit(X, y)
+    words = " ".join(model.summary().split())
+    assert "n_components=2 (error" in words
+    assert "has grown by 3 decades below" in words
+
+
 def test_it_needs_the_rows() -> None:
     X, y = wave(40)
     with pytest.raises(exactcv.UnsupportedError, match="needs the rows themselves"):

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..exceptions import InputError, Interrupted
 from ..judge.certificate import Certificate
-from ..problem.folds import Folds, folds_among
+from ..problem.folds import Folds, complement, folds_among
 from ..problem.kernels import Kernel, gamma_value
 from ..runtime.progress import job
 from ..runtime.threads import Workers
@@ -84,9 +84,7 @@ def settled(kernels: list[Kernel], X: FloatArray, weight: FloatArray) -> list[Ke
 
 def outside(outer: Folds, fold: int) -> IntArray:
     """The rows that an outer fold leaves to train on."""
-    inside = np.ones(outer.n, dtype=bool)
-    inside[outer.left_out[fold]] = False
-    return np.flatnonzero(inside)
+    return complement(outer.left_out[fold], outer.n)
 
 
 def fold_by_fold(

@@ -86,6 +86,7 @@ class NumberCurve:
             parts[0],
             certificate=Certificate.joined([part.certificate for part in parts]),
             settled={name: sum(part.settled[name] for part in parts) for name in HOW},
+            grown=next((part.grown for part in parts if part.grown), ""),
             **together,
         )
 
@@ -193,13 +194,12 @@ class NumberTuning:
         """A curve, with so many features (None: as many as it needs, or was asked for)."""
         if not isinstance(rows, FeatureRows):
             return self._curve(rows, plan, grid, workers)
-        if n_components is not None or not self.grow_features:
-            m = rows.n_components if n_components is None else n_components
-            return self._curve(replace(rows, n_components=m), plan, grid, workers)
 
         def solve(m: int) -> NumberCurve:
             return self._curve(replace(rows, n_components=m), plan, grid, workers)
 
+        if n_components is not None or not self.grow_features:
+            return solve(rows.n_components if n_components is None else n_components)
         found, words = enough_components(solve, len(self.y), rows.budget)
         return replace(found, grown=words)
 

@@ -290,7 +290,7 @@ class Solver:
         self.passes += 1
         return self.runner.joined(_Sweep(plan, {}))
 
-    def crossed(self, standings: Sequence[Standing], count: float = 0.0) -> Any:
+    def crossed(self, standings: Sequence[Standing], count: float) -> Any:
         """In which solutions rows beyond cross, by one pass, and about ``count`` of these rows.
 
         The answer (`small.beyond.Crossed`) stays where it is.

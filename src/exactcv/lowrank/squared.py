@@ -25,7 +25,7 @@ import numpy as np
 from .. import tolerances
 from ..judge.certificate import attainable, relative_gap
 from ..judge.squared_features import Extent, Moments, Slope, Training, slope, without
-from ..problem.folds import rises
+from ..problem.folds import complement, rises
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .entries import Entries
@@ -40,7 +40,6 @@ from .passes.moments import (
     Taken,
     TakeRows,
     View,
-    complement,
 )
 from .passes.sweep import Chunk
 from .rows.sampling import smallest_keys
@@ -340,10 +339,10 @@ class _Work:
 
     def _large_folds(self, some: list[int]) -> dict[int, FloatArray]:
         """From the sums over their training rows."""
-        known = self._known if set(some) <= set(self._known) else None
-        if known is None:
-            known = dict(zip(some, self._moments(some, False), strict=True))
-        self._known = {}
+        known, self._known = self._known, {}
+        new = [f for f in some if f not in known]
+        if new:
+            known |= zip(new, self._moments(new, False), strict=True)
         grid, folds = self.task.grid, self.task.folds
 
         def solved(f: int) -> tuple[TrainingPart, FloatArray]:

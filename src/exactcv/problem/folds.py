@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Folds",
+    "complement",
     "folds_among",
     "folds_of_rows",
     "leave_one_out_folds",
@@ -170,6 +171,19 @@ def _offsets(parts: Sequence[IntArray]) -> IntArray:
 def rises(rows: IntArray) -> bool:
     """Are the row numbers in order, none twice?"""
     return bool((rows[1:] > rows[:-1]).all())
+
+
+def complement(rows: IntArray, n: int) -> IntArray:
+    """All other rows.
+
+    Examples
+    --------
+    >>> complement(np.array([1, 3]), 5)
+    array([0, 2, 4])
+    """
+    others = np.ones(n, dtype=bool)
+    others[rows] = False
+    return np.flatnonzero(others)
 
 
 def leave_one_out_folds(n: int) -> Folds:

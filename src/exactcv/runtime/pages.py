@@ -72,13 +72,14 @@ class _Pages:
 
     def _watch(self) -> None:
         """Until no task has come for a while."""
-        while self.kept:
+        while True:
             sleep(PATIENCE / 4)
             with self._lock:
                 if not self._held and monotonic() - self._last >= PATIENCE:
                     self._set(int(os.environ[SETTING]), USUAL)
                     _library().malloc_trim(0)
                     self.kept = False
+                    return  # the next task has a watch of its own
 
     @staticmethod
     def _set(trim: int, mapped: int) -> None:

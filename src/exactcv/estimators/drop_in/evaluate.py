@@ -21,7 +21,7 @@ from sklearn.utils import check_array
 
 from ...exceptions import NotExactWarning
 from ...problem.checks import check_n_threads
-from ...problem.folds import Folds
+from ...problem.folds import Folds, complement
 from ...problem.kernels import Kernel, is_psd
 from ...runtime.memory import check_memory
 from ...runtime.progress import Progress, job
@@ -231,7 +231,7 @@ class Evaluation:
         return 2 <= here == len(self.data.classes) and self.data.once_each(split)
 
     def _folds(self, splits: Sequence[int]) -> Folds:
-        left_out = tuple(_others(self.data.train[f], self.data.n) for f in splits)
+        left_out = tuple(complement(self.data.train[f], self.data.n) for f in splits)
         return Folds(self.data.n, left_out, tuple(self.data.rows(f) for f in splits))
 
     def _labels_only(self, group: Group) -> bool:
@@ -446,13 +446,6 @@ def _obstacle(K: FloatArray, kernel: Kernel, X: FloatArray) -> str | None:
         ):
             return IN_COMPANY
     return None
-
-
-def _others(rows: IntArray, n: int) -> IntArray:
-    """The rows of n that are not among these."""
-    others = np.ones(n, dtype=bool)
-    others[rows] = False
-    return np.flatnonzero(others)
 
 
 def _in_words(group: Group, n_splits: int) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...judge.squared_features import Moments, ResidualSums, residual_sums
 from ...problem.units import Units
-from ...types import BoolArray, FloatArray, IntArray
+from ...types import FloatArray, IntArray
 from ..small.ridge import LeftRows, Ridge
 from .sweep import Chunk, LeftOut, training_weights
 
@@ -139,10 +139,3 @@ def _here(chunk: Chunk, rows: IntArray) -> IntArray:
     """Where rows (sorted) are in the chunk."""
     first, last = np.searchsorted(rows, [chunk.start, chunk.start + len(chunk.y)])
     return rows[first:last] - chunk.start
-
-
-def complement(rows: IntArray, n: int) -> IntArray:
-    """All other rows."""
-    others: BoolArray = np.ones(n, dtype=bool)
-    others[rows] = False
-    return np.flatnonzero(others)

@@ -41,7 +41,7 @@ from .beyond import Beyond
 from .feature_shares import Shares
 from .ordinary import engine_states, expanded
 from .reduced import Reduced, StateArray
-from .sites import sites_of
+from .sites import Sites, sites_of
 
 __all__ = ["MOST", "LeaveOut", "Outcome"]
 
@@ -218,13 +218,16 @@ class LeaveOut:
         # Labels are proved only if the walk of b ends among the rows at hand.
         near = min(drift, float(solved.width.min()))
         self.want_decision = self._want_decision or self._walked > near
-        self.kept = np.flatnonzero(kept)
-        self.rows = solved.rows[kept]
-        self.coef, self.state = solved.coef[kept], solved.state[kept]
-        self.base = whole.only(kept, solved.coef)
-        sites = sites_of(self.base.Z, self.base.loss)
-        few = self.base.Z[sites.first]
-        self._K = (few @ few.T)[np.ix_(sites.of, sites.of)]
+        rows = whole.only(kept, solved.coef)
+        sites = _sites(rows)
+        self.site = np.full(len(kept), -1, dtype=np.intp)
+        self.site[kept] = sites.of
+        self.count = np.bincount(sites.of, minlength=len(sites.first))
+        few, box = sites.first, sites.total(rows.box)
+        self.base = replace(rows, Z=rows.Z[few], loss=rows.loss.at(few), box=box)
+        self.coef = sites.total(solved.coef[kept])
+        self.state = _of_sites(few[sites.of], solved.state[kept])[few]
+        self._K = self.base.Z @ self.base.Z.T
 
     def near_rows(self, which: IntArray) -> Outcome:
         """Leave out rows of the small problem, by their places in it."""
@@ -245,15 +248,15 @@ class LeaveOut:
         return np.flatnonzero(~right)
 
     def _leave_out_near(self, which: IntArray, mine: IntArray) -> Outcome:
-        """Rows that are not in play join as guests."""
+        """Rows that are not in play, or not alone in their site, join as guests."""
         whole, solved = self.solved.problem, self.solved
-        position = np.full(len(solved.rows), -1, dtype=np.intp)
-        position[self.kept] = np.arange(len(self.kept))
-        where = position[which[mine]]
-        guests = which[mine][where < 0]
-        where[where < 0] = len(self.kept) + np.arange(len(guests))
+        where = self.site[which[mine]]
+        joins = where < 0
+        joins[~joins] = self.count[where[~joins]] > 1
+        guests, sites = which[mine][joins], where[joins]
+        where[joins] = self.base.n + np.arange(len(guests))
         rows = whole.Z[guests], whole.loss.at(guests), whole.box[guests]
-        return self._leave_out(*rows, solved.coef[guests], solved.state[guests], where)
+        return self._leave_out(*rows, solved.coef[guests], solved.state[guests], sites, where)
 
     def far_rows(self, Z: FloatArray, loss: PiecewiseLinear, weight: FloatArray) -> Outcome:
         """Leave out rows with a coefficient that are not in the small problem."""
@@ -280,8 +283,9 @@ class LeaveOut:
         state: StateArray,
         mine: IntArray,
     ) -> Outcome:
-        where = len(self.kept) + np.arange(len(mine))
-        return self._leave_out(Z[mine], loss.at(mine), box[mine], coef[mine], state[mine], where)
+        rows = Z[mine], loss.at(mine), box[mine], coef[mine], state[mine]
+        nowhere = np.full(len(mine), -1, dtype=np.intp)
+        return self._leave_out(*rows, nowhere, self.base.n + np.arange(len(mine)))
 
     @cached_property
     def _floor(self) -> float:
@@ -302,26 +306,46 @@ class LeaveOut:
         box: FloatArray,
         coef: FloatArray,
         state: StateArray,
+        sites: IntArray,
         where: IntArray,
     ) -> Outcome:
-        """The guests Z, ... join the rows in play; those at ``where`` are left out in turn."""
-        base = self.base
+        """The guests Z, ... join the rows in play; those at ``where`` are left out in turn.
+
+        ``sites`` are those that guests come from, -1 where these were not in play.
+        """
+        base, ours = self._base_without(sites, box, coef)
+        new = sites < 0
         problem = Reduced(
             np.concatenate([base.Z, Z]),
             base.loss.beside(loss),
             np.concatenate([base.box, box]),
-            base.a - coef @ Z,
-            base.beta - float(coef.sum()),
+            base.a - coef[new] @ Z[new],
+            base.beta - float(coef[new].sum()),
             base.fit_intercept,
         )
         ordinary, rows = expanded(problem, self.solved.theta, known=self._K)
         merged = _merged(ordinary, problem)
         states = _of_sites(merged.first[: problem.n], np.concatenate([self.state, state]))
-        all_coef = np.concatenate([self.coef, coef, np.zeros(ordinary.n - problem.n)])
+        all_coef = np.concatenate([ours, coef, np.zeros(ordinary.n - problem.n)])
         frame = slice(problem.n, ordinary.n)
         all_coef[frame] = ordinary.y[frame] * ordinary.weight[frame]
         found = self._run(merged, rows, engine_states(merged.problem, states), all_coef, where)
         return self._outcome(*found, where, problem)
+
+    def _base_without(
+        self, sites: IntArray, box: FloatArray, coef: FloatArray
+    ) -> tuple[Reduced, FloatArray]:
+        """The rows in play and their coefficients, when some have left their sites."""
+        left = sites >= 0
+        if not left.any():
+            return self.base, self.coef
+        n, gone = self.base.n, sites[left]
+        more = np.bincount(gone, minlength=n) < self.count
+        boxes = self.base.box - np.bincount(gone, weights=box[left], minlength=n)
+        base = replace(self.base, box=np.where(more, np.maximum(boxes, 0.0), 0.0))
+        levels = base.loss.coefficient_levels(base.box)
+        rest = self.coef - np.bincount(gone, weights=coef[left], minlength=n)
+        return base, np.clip(rest, levels[:, -1], levels[:, 0])
 
     def _run(
         self,
@@ -376,12 +400,18 @@ def _merged(ordinary: Problem, problem: Reduced) -> Merged:
 
     Any number of equal rows may be free, where of others there are no more than dimensions.
     """
-    first = np.arange(ordinary.n, dtype=np.intp)
-    if not problem.loss.slopes[:, 1:-1].any():  # as `Merged.of` asks
-        sites = sites_of(problem.Z, problem.loss)
-        first[: problem.n] = sites.first[sites.of]
+    first, sites = np.arange(ordinary.n, dtype=np.intp), _sites(problem)
+    first[: problem.n] = sites.first[sites.of]
     copy_repeated(ordinary.K, first)
     return Merged(ordinary, first)
+
+
+def _sites(problem: Reduced) -> Sites:
+    """Equal rows, if they can be one row for the engine, as `Merged.of` says."""
+    if problem.loss.slopes[:, 1:-1].any():
+        each = np.arange(problem.n, dtype=np.intp)
+        return Sites(each, each)
+    return sites_of(problem.Z, problem.loss)
 
 
 def _of_sites(first: IntArray, state: StateArray) -> StateArray:

@@ -308,8 +308,7 @@ class _Check:
         knot, box = leave.problem.target[beyond, None], leave.problem.box[beyond]
         crossed = (u > knot) != (leave.u[beyond, None] > knot)
         self.loss[folds] = box @ np.where(crossed, np.abs(u - knot), 0.0)
-        levels = leave.problem.levels[self.rows]
-        inside = ((coef > levels[:, 1]) & (coef < levels[:, 0])).any(axis=1)
+        inside = leave.problem.strictly_inside(coef, self.rows).any(axis=1)
         self.sure[folds] = ~crossed.any(axis=0) & (inside | (not leave.problem.fit_intercept))
         if leave.want_decision:
             return

@@ -258,12 +258,7 @@ class _Alone:
         entries.enter(l, slice(None), found.wrong[rows], values)
         for name, count in zip(HOW, np.bincount(found.how[rows], minlength=len(HOW)), strict=True):
             entries.settle(name, int(count))
-        worst = np.maximum(found.kkt, found.gap)
-        met = worst <= self.task.tol
-        if met.any():
-            entries.note(l, -1, float(found.kkt[met].max()), float(found.gap[met].max()))
-        for j in np.flatnonzero(~met):
-            entries.note(l, int(j), float(found.kkt[j]), float(found.gap[j]))
+        entries.note_some(np.full(len(rows), l), rows, found.kkt[rows], found.gap[rows])
 
 
 def _blocks(rows: IntArray, size: int) -> Iterator[IntArray]:

@@ -17,7 +17,7 @@ import numpy as np
 from ...judge.features import Extent, Figures, figures, lengths, tally
 from ...judge.intercept import canonical_intercept, closeness
 from ...problem.losses import PiecewiseLinear
-from ...types import BoolArray, FloatArray
+from ...types import BoolArray, FloatArray, IntArray
 
 __all__ = ["WideProblem", "WideSolution", "gram"]
 
@@ -58,6 +58,11 @@ class WideProblem:
     def levels(self) -> FloatArray:
         return self.loss.coefficient_levels(self.box)
 
+    @cached_property
+    def near(self) -> FloatArray:
+        """How close to a level a coefficient is taken to be there."""
+        return closeness(self.levels, self.length**2)
+
     @property
     def target(self) -> FloatArray:
         return self.loss.knots[:, 0]
@@ -73,13 +78,12 @@ class WideProblem:
         """By the one rule that picks it."""
         if not self.fit_intercept:
             return 0.0
-        near = closeness(self.levels, self.length**2)
-        return canonical_intercept(h, coef, self.levels, self.loss, self.box > 0, near)
+        return canonical_intercept(h, coef, self.levels, self.loss, self.box > 0, self.near)
 
-    def strictly_inside(self, coef: FloatArray) -> BoolArray:
-        """Which coefficients are at no level, but between two."""
-        near = closeness(self.levels, self.length**2)
-        return np.asarray((self.box > 0) & (np.abs(self.levels - coef[:, None]).min(axis=1) > near))
+    def strictly_inside(self, coef: FloatArray, rows: IntArray | slice = slice(None)) -> BoolArray:
+        """Which coefficients of these rows, (..., rows), are at no level, but between two."""
+        apart = np.abs(coef[..., None] - self.levels[rows]).min(axis=-1)
+        return np.asarray((self.box[rows] > 0) & (apart > self.near[rows]))
 
     def judged(self, theta: FloatArray, coef: FloatArray) -> Figures:
         """What theta with these coefficients is worth."""
