@@ -10,6 +10,10 @@ What the exact kernel would take is told from the number of rows and of grid poi
 the same command chooses alike on every machine: on 5,000 rows of real data a grid point with five
 folds takes a second or two of one thread, more rows take between their square and their cube, and
 leave-one-out some four times as long.
+
+Of a linear kernel the columns of the table are features already.  They take the place of a matrix
+that is too much, and always do if they are sparse and many (the words of texts): what they take
+then hangs on the entries, and the kernel would be made of dense rows.
 """
 
 from __future__ import annotations
@@ -23,7 +27,8 @@ from scipy import sparse
 
 from ..exceptions import InputError, MemoryLimitError
 from ..lowrank.task import is_wide
-from ..runtime.memory import matrix_size, shortage
+from ..lowrank.wide.method import most_on_margin
+from ..runtime.memory import budget_of, matrix_size, shortage
 from ..storage.run_folder import settings_in
 from ..types import Approx
 from .loading import Loaded
@@ -46,12 +51,14 @@ ALONE = 4.0  # leave-one-out, in units of those folds
 class Choice:
     """The settings with the choice made, and how it came about, if there is something to say.
 
-    ``columns``: those of the table take the place of the linear kernel's matrix.
+    ``columns``: those of the table take the place of the linear kernel's matrix.  ``folds`` says
+    why they are not those of leave-one-out, if nobody has named them.
     """
 
     settings: TuneSettings
     said: str | None = None
     columns: bool = False
+    folds: str = "there are many rows; --cv loo leaves each out alone"
 
 
 def kernel_of_table(
@@ -74,6 +81,7 @@ def kernel_of_table(
         # The exact kernel is computed from dense rows.
         extra_bytes=8 * n * p if sparse.issparse(loaded.X) else 0,
         n_columns=None if numbers else p,
+        stay_sparse=sparse.issparse(loaded.X),
         memory_limit=memory_limit,
         before=before,
         done=done,
@@ -86,6 +94,7 @@ def choose_kernel(
     n: int,
     extra_bytes: int = 0,
     n_columns: int | None = None,
+    stay_sparse: bool = False,
     memory_limit: str | None = None,
     before: dict[str, Any] | None = None,
     done: bool = False,
@@ -100,6 +109,8 @@ def choose_kernel(
         What the exact kernel takes besides its matrix.
     n_columns : int, optional
         Of the table, if they may take the place of the linear kernel's matrix.
+    stay_sparse : bool
+        Are these columns sparse?
     memory_limit : str, optional
         By default what the system has available.
     before, done : dict, bool
@@ -116,10 +127,10 @@ def choose_kernel(
         return Choice(made, _chosen(made, n, settings))
     kept = went is not None
     too_much = short is not None or (not kept and _is_slow(settings, n))
-    if too_much and _by_columns(settings, n_columns):
-        made = _with_folds(settings, n, approx=None, components=None)
-        words = f"exact: the {n_columns} columns take the place of the linear kernel's matrix"
-        return Choice(made, words, columns=True)
+    if n_columns is not None and _by_columns(settings, n_columns, stay_sparse):
+        many = is_wide(n_columns) and settings.approx == "auto"
+        if too_much or many:
+            return _columns(settings, n, n_columns, memory_limit)
     if not too_much or (kept and done):
         said = "exact; --components is not used" if settings.components else None
         return Choice(replace(settings, approx=None, components=None), said)
@@ -146,12 +157,27 @@ def _is_slow(settings: TuneSettings, n: int) -> bool:
     return exact_hours(settings, n) > MOST_HOURS
 
 
-def _by_columns(settings: TuneSettings, n_columns: int | None) -> bool:
+def _by_columns(settings: TuneSettings, n_columns: int, stay_sparse: bool) -> bool:
     """Can the columns stand for the linear kernel, where nothing else was asked for?"""
     needs_kernel = settings.nested is not None or settings.every_c
-    if settings.kernel != "linear" or n_columns is None or is_wide(n_columns):
+    if settings.kernel != "linear" or needs_kernel:
         return False
-    return not needs_kernel and settings.approx_conflict("nystroem") is None
+    if is_wide(n_columns) and not (stay_sparse and settings.loss == "hinge"):
+        return False
+    return settings.approx_conflict("nystroem") is None
+
+
+def _columns(settings: TuneSettings, n: int, n_columns: int, memory_limit: str | None) -> Choice:
+    """The columns in place of the matrix, and folds that can be done with them."""
+    said = f"exact: the {n_columns} columns take the place of the linear kernel's matrix"
+    made = _with_folds(settings, n, approx=None, components=None)
+    if made.cv is None and made.groups is None and is_wide(n_columns):
+        most = most_on_margin(budget_of(memory_limit))
+        if n > most:  # all rows may be on the margin
+            made = replace(made, cv=DEFAULT_FOLDS)
+            why = f"memory may be too small for leave-one-out of more than {most} rows"
+            return Choice(made, said, columns=True, folds=f"{why}; --cv loo tries")
+    return Choice(made, said, columns=True)
 
 
 def exact_hours(settings: TuneSettings, n: int) -> float:

@@ -16,6 +16,7 @@ from ..lowrank.method import GAMMA_ROWS
 from ..lowrank.options import Options
 from ..lowrank.rows.sampling import smallest_keys
 from ..lowrank.rows.spilled import SpilledRows
+from ..lowrank.task import is_wide
 from ..problem.kernels import Kernel, gamma_value
 from ..problem.labels import beyond_range, count_labels
 from ..storage.preparation import Preparation, fit_preparation
@@ -123,7 +124,7 @@ def load_in_pieces(file: Path, settings: TuneSettings, memory_limit: str | None 
             **roles,
         ),
         impute=settings.impute is not None,
-        standardize=settings.standardize,
+        standardize=settings.standardize is not False,
         most_levels=settings.max_levels,
         chunk_rows=Options().chunk_rows,
     )
@@ -260,9 +261,14 @@ def gammas_of(loaded: Loaded, settings: TuneSettings) -> Any:
     return gammas_around(middle, wanted)
 
 
-def scaling_text(loaded: Loaded, settings: TuneSettings) -> str:
+def scaling_text(made: Preparation) -> str:
     """How features were scaled, in words."""
-    if not settings.standardize:
-        return "none"
-    how = "standard deviation 1" if loaded.preparation.width else "mean 0, standard deviation 1"
+    if not made.standardize:
+        many = made.width is not None and is_wide(made.n_features)
+        return "none" + (
+            ", as is usual for text (--standardize divides by the standard deviation)"
+            if many
+            else ""
+        )
+    how = "standard deviation 1" if made.width else "mean 0, standard deviation 1"
     return f"{how}, from all rows at once (--no-standardize turns it off)"

@@ -254,8 +254,9 @@ def _escape(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option(
     "--standardize/--no-standardize",
-    default=True,
-    help="Mean 0 and standard deviation 1 for each feature, from all rows at once. Default: yes.",
+    default=None,
+    help="Mean 0 and standard deviation 1 for each feature, from all rows at once. Default: yes, "
+    "but for svmlight files with more than 4000 features.",
 )
 @click.option(
     "--kernel",

@@ -45,7 +45,8 @@ class TuneSettings:
     categorical: tuple[str, ...] = ()
     max_levels: int = 100
     impute: str | None = None
-    standardize: bool = True
+    # None: unless there are many sparse features (storage/preparation.py).
+    standardize: bool | None = None
     # None: leave-one-out, unless features take the place of the kernel (approximation.py).
     cv: str | None = None
     nested: str | None = None

@@ -19,6 +19,7 @@ from ..exceptions import InputError, Interrupted, MemoryLimitError
 from ..lowrank.options import Options
 from ..lowrank.rows.sources import ArrayRows, RowSource
 from ..lowrank.rows.spilled import SpilledRows
+from ..lowrank.wide.method import TooManyOnMargin
 from ..problem.labels import count_labels
 from ..report.html import page as html_report
 from ..storage.atomic import write_bytes, write_parts, write_text
@@ -67,8 +68,10 @@ def tune(
         loaded = load(table, settings)
     if digest(file) != sha256:
         raise InputError(f"{file.name} changed while it was read; run the command again")
+    asked = settings
+    settings = replace(settings, standardize=loaded.preparation.standardize)
     choice = kernel_of_table(loaded, settings, out, memory_limit)
-    asked, settings = settings, choice.settings
+    settings = choice.settings
     if choice.columns and not isinstance(loaded.X, SpilledRows):
         loaded = replace(loaded, X=ArrayRows(loaded.X, Options().chunk_rows))
     elif settings.approx is None and isinstance(loaded.X, SpilledRows) and not choice.columns:
@@ -77,7 +80,7 @@ def tune(
     if choice.said is not None:
         facts["kernel"] = choice.said
     if settings.cv != asked.cv:
-        facts["folds"] = f"{settings.cv}, for there are many rows; --cv loo leaves each out alone"
+        facts["folds"] = f"{settings.cv}, for {choice.folds}"
     for name, text in facts.items():
         say(f"{name + ':':<12} {text}")
     model = _model(loaded, settings, n_jobs, progress).set_params(memory_limit=memory_limit)
@@ -111,7 +114,12 @@ def tune(
         page = {
             "title": f"{file.name}: {loaded.preparation.target}",
             "facts": facts,
-            "code": _code(file, asked if settings.approx is None else settings),
+            "code": _code(
+                file,
+                asked
+                if settings.approx is None
+                else replace(settings, standardize=asked.standardize),
+            ),
         }
         written = _write(out, model, loaded, values, nested, page, settings.escape, say)
         timings = {
@@ -177,7 +185,14 @@ def _model(loaded: Loaded, settings: TuneSettings, n_jobs: int, progress: bool) 
 
 def _fit(model: SVCCV, loaded: Loaded, keep: Keep) -> FloatArray | None:
     """Left-out values at the chosen point, if they are to be kept."""
-    values = fit_svc(model, loaded.X, loaded.y, loaded.weight, loaded.groups, keep=keep)
+    try:
+        values = fit_svc(model, loaded.X, loaded.y, loaded.weight, loaded.groups, keep=keep)
+    except TooManyOnMargin as refused:
+        can = f"C up to {max(refused.possible):.4g}" if refused.possible else "no C of this grid"
+        raise MemoryLimitError(
+            f"--cv loo: {refused.free} rows are on the margin at C={refused.C:.4g}, and there is "
+            f"room for {refused.most}; use folds (--cv 5) or smaller --Cs ({can} can be done)"
+        ) from refused
     # These are no part of the model, and would differ between runs on different machines.
     model.set_params(n_jobs=None, memory_limit=None, verbose=0)
     return values
@@ -203,7 +218,7 @@ def _facts(file: Path, loaded: Loaded, settings: TuneSettings) -> dict[str, str]
     facts |= {
         "target": f"{made.target}: {shown}" + (", ..." if len(labels) > 8 else ""),
         "features": features,
-        "scaling": scaling_text(loaded, settings),
+        "scaling": scaling_text(loaded.preparation),
     }
     if settings.impute:
         facts["gaps"] = "filled with the median (text: the most frequent level) of all rows"

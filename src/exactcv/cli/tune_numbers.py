@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -55,6 +56,8 @@ def tune_numbers(
     loaded = load(table, settings, numeric=True)
     if digest(file) != sha256:
         raise InputError(f"{file.name} changed while it was read; run the command again")
+    asked = settings
+    settings = replace(settings, standardize=loaded.preparation.standardize)
     choice = kernel_of_table(loaded, settings, out, memory_limit, numbers=True)
     if choice.settings.approx is not None:
         settings = choice.settings
@@ -88,7 +91,7 @@ def tune_numbers(
         page = {
             "title": f"{file.name}: {loaded.preparation.target}",
             "facts": facts | _quantile_facts(model),
-            "code": _code(file, settings),
+            "code": _code(file, replace(settings, standardize=asked.standardize)),
         }
         written = _write(out, model, loaded, after, page, settings.escape, say)
         timings = {"seconds": perf_counter() - start, "parts": model._overview().timings}
@@ -144,7 +147,7 @@ def _facts(file: Path, loaded: Loaded, settings: TuneSettings) -> dict[str, str]
         "task": "regression (numbers; --task classification takes them for classes)",
         "target": f"{made.target}: from {y.min():.6g} to {y.max():.6g}, mean {y.mean():.6g}",
         "features": f"{made.n_features}",
-        "scaling": scaling_text(loaded, settings),
+        "scaling": scaling_text(loaded.preparation),
         **quantiles,
     }
 

@@ -18,7 +18,7 @@ from ..lowrank.options import Options
 from ..lowrank.passes.distributed import as_local
 from ..lowrank.rows.kept import keep_rows
 from ..lowrank.rows.sampling import smallest_keys
-from ..lowrank.rows.sources import RowSource
+from ..lowrank.rows.sources import ArrayRows, RowSource
 from ..lowrank.task import MOST_COLUMNS, FeatureTask, is_wide
 from ..problem import inputs
 from ..problem.checks import seed_from
@@ -227,8 +227,8 @@ def _feature_grid(
 def columns_of(X: Any, kernel: Any, plan: Plan, memory_limit: Any) -> int | None:
     """How many columns X has, if they take the place of the linear kernel's matrix.
 
-    They do where that does not fit, or where X is a source of rows that are not in memory; None
-    where it does, or where they cannot.
+    They do where that does not fit, or where X is a source of rows, which has no matrix; None where
+    it does, or where they cannot.
     """
     shape = (X.n, X.p) if isinstance(X, RowSource) else getattr(X, "shape", None)
     able = plan.loss == "hinge" or LossRule(plan.loss).squared
@@ -241,7 +241,8 @@ def columns_of(X: Any, kernel: Any, plan: Plan, memory_limit: Any) -> int | None
         short = short or f"the {n} rows are read in chunks; load them,"
     if short is None:
         return None
-    if is_wide(p) and not (sparse.issparse(X) and plan.loss == "hinge"):
+    rows = X.X if isinstance(X, ArrayRows) else X
+    if is_wide(p) and not (sparse.issparse(rows) and plan.loss == "hinge"):
         raise MemoryLimitError(
             f"{short} or raise memory_limit.  kernel='linear' does without the matrix where X has "
             f"at most {MOST_COLUMNS} columns, here it has {p}, or is a sparse matrix in memory and "

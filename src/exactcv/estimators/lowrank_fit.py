@@ -28,6 +28,7 @@ from ..crossval.scoring import (
 from ..crossval.weighted_scores import Tests, is_quick
 from ..exceptions import InputError, Interrupted, UnsupportedError
 from ..judge.certificate import Certificate
+from ..lowrank.features import OwnColumns
 from ..lowrank.options import Options
 from ..lowrank.rows.kept import KeptRows
 from ..lowrank.rows.parquet import ParquetRows
@@ -255,6 +256,8 @@ def decision_values(model: SVCCV, X: Any) -> FloatArray:
     several = model.weights_.ndim == 2
     weights = -model.weights_.T if several else model.weights_[:, None]
     intercept = -model.intercept_ if several else model.intercept_
+    if sparse.issparse(X) and isinstance(model.feature_map_, OwnColumns):
+        return np.asarray(X @ weights + intercept)  # there may be more columns than in a chunk
     step = max(1, (1 << 24) // len(weights))
     parts = [
         model.feature_map_.transform(X[start : start + step]) @ weights

@@ -6,7 +6,9 @@
    text by its most frequent level (the first in sort order among equals).
 4. *Constant* columns are left out: they say nothing.
 5. With ``standardize`` every column gets mean 0 and standard deviation 1.  Sparse data are divided
-   by their standard deviation and not centred, which no distance notices.
+   by their standard deviation and not centred, which no distance notices.  Left to itself it is
+   done, but for sparse data with so many columns that they are words or the like: most of them are
+   zero but for a row or two, and would be made the largest of all.
 
 Levels, medians, means and standard deviations come from all rows, by sample weight: a row of weight
 w counts as w rows.  So a left-out row has taken part in them, its label never.  Cross-validation is
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..exceptions import InputError
+from ..lowrank.task import is_wide
 from ..types import FloatArray, Unseen
 from .notation import no_category
 from .table import UNNAMED, Table, listed
@@ -178,12 +181,12 @@ def fit_preparation(
     others: tuple[str, ...] = (),
     categorical: tuple[str, ...] = (),
     impute: bool = False,
-    standardize: bool = True,
+    standardize: bool | None = True,
     weight: FloatArray | None = None,
     most_levels: int = 100,
     row_names: str | None = None,
 ) -> tuple[Preparation, Any]:
-    """The preparation for a table, and its matrix.
+    """The preparation for a table, and its matrix; with ``standardize=None`` it follows rule 5.
 
     Examples
     --------
@@ -207,11 +210,10 @@ def fit_preparation(
         others=others,
         width=None if table.matrix is None else table.matrix.shape[1],
         impute=impute,
-        standardize=standardize,
         row_names=row_names,
     )
     raw = made._raw(table, "zeros")  # levels that only rows of weight zero have are none
-    made = _with_scale(made, raw, weight, table.source)
+    made = _with_scale(made, raw, weight, table.source, standardize)
     return made, made._scaled(raw[:, made.keep])
 
 
@@ -310,9 +312,11 @@ def _to_width(X: Any, width: int) -> Any:
     return sparse.csr_matrix(sparse.hstack([X, wider]))
 
 
-def _with_scale(made: Preparation, X: Any, weight: FloatArray, source: str) -> Preparation:
+def _with_scale(
+    made: Preparation, X: Any, weight: FloatArray, source: str, standardize: bool | None
+) -> Preparation:
     """Which features vary, and by how much."""
-    rows = X[weight > 0]
+    rows = X if (weight > 0).all() else X[weight > 0]
     if sparse.issparse(rows):
         low, high = rows.min(axis=0).toarray()[0], rows.max(axis=0).toarray()[0]
     else:
@@ -320,8 +324,10 @@ def _with_scale(made: Preparation, X: Any, weight: FloatArray, source: str) -> P
     keep = np.asarray(low != high)
     if not keep.any():
         raise InputError(f"all features of {source} are constant: there is nothing to learn from")
-    made = replace(made, keep=keep)
-    if not made.standardize:
+    if standardize is None:
+        standardize = not (sparse.issparse(X) and is_wide(int(keep.sum())))
+    made = replace(made, keep=keep, standardize=standardize)
+    if not standardize:
         return made
     share = weight[weight > 0] / weight.sum()
     kept = rows[:, keep]

@@ -55,6 +55,8 @@ FIRST, MORE, MOST = 400, 2, 6000
 SHARE = 4
 # So many rows nearest to the margin stay in play in any case.
 FEWEST = 64
+# Rows that are looked at together whether they have changed sides.
+STRIP = 4096
 
 
 @dataclass(frozen=True)
@@ -85,21 +87,23 @@ EACH = ("value", "wrong", "how", "kkt", "gap", "escaped")
 
 @dataclass(frozen=True)
 class Aside:
-    """Rows of the small problem that are not in play: features (with a one), losses, values."""
+    """Rows of the small problem that are not in play: ``rows`` of the whole, with their values."""
 
-    Z: FloatArray
-    loss: PiecewiseLinear
+    whole: Reduced
     u: FloatArray
+    rows: IntArray
 
     def crossed(self, dtheta: FloatArray) -> NDArray[np.bool_]:
         """Does any of the rows pass a knot when theta moves by each row of ``dtheta``?"""
-        if not len(self.u):
-            return np.zeros(len(dtheta), dtype=bool)
-        moved = self.Z @ dtheta.T
-        moved += self.u[:, None]
-        return np.asarray(
-            (self.loss.passed(moved) != self.loss.passed(self.u)[:, None]).any(axis=0)
-        )
+        out = np.zeros(len(dtheta), dtype=bool)
+        shift = dtheta[:, -1] * self.whole.fit_intercept
+        for start in range(0, len(self.rows), STRIP):
+            rows = self.rows[start : start + STRIP]
+            u, loss = self.u[rows], self.whole.loss.at(rows)
+            moved = self.whole.Z[rows] @ dtheta[:, :-1].T
+            moved += shift + u[:, None]
+            out |= (loss.passed(moved) != loss.passed(u)[:, None]).any(axis=0)
+        return out
 
 
 class _Moves:
@@ -212,9 +216,7 @@ class LeaveOut:
                     k = min(FEWEST, int(side.sum())) - 1
                     drift = max(drift, float(np.partition(distance[side], k)[k]))
         kept = (distance <= drift) | solved.free
-        gone = np.flatnonzero(~kept)
-        Z = np.column_stack([whole.Z[gone], np.full(len(gone), float(whole.fit_intercept))])
-        self.aside = Aside(Z, whole.loss.at(gone), solved.u[gone])
+        self.aside = Aside(whole, solved.u, np.flatnonzero(~kept))
         # Labels are proved only if the walk of b ends among the rows at hand.
         near = min(drift, float(solved.width.min()))
         self.want_decision = self._want_decision or self._walked > near

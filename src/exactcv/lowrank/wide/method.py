@@ -34,7 +34,7 @@ from .leave_out import BLOCK, Found, LeaveRowsOut
 from .problem import WideProblem, WideSolution
 from .solve import solve
 
-__all__ = ["METHOD", "Wide"]
+__all__ = ["METHOD", "TooManyOnMargin", "Wide", "most_on_margin"]
 
 # Rows in play where single rows are left out, at most; their matrices take this many times 8 bytes
 # for each two of them, and may take this share of the memory.
@@ -46,6 +46,39 @@ VECTORS = 40
 # The same for each row that is left out, beside others.
 TABLES = 6
 _BOUND, _FALLBACK = HOW.index("bound"), HOW.index("fallback")
+
+
+class TooManyOnMargin(MemoryLimitError):
+    """Leave-one-out is refused.
+
+    Attributes
+    ----------
+    C, free : float, int
+        Where most rows are on the margin, and how many.
+    most : int
+        So many may be.
+    possible : list of float
+        C of the grid that can be done.
+    """
+
+    def __init__(self, message: str, C: float, free: int, most: int, possible: list[float]):
+        super().__init__(message)
+        self.C, self.free, self.most, self.possible = C, free, most, possible
+
+
+def most_on_margin(budget: int) -> int:
+    """How many rows may be on the margin where single rows are left out.
+
+    Examples
+    --------
+    >>> most_on_margin(10**9), most_on_margin(10**10)
+    (3163, 5936)
+    """
+    return max(_most_in_play(budget) - FEWEST, 0)
+
+
+def _most_in_play(budget: int) -> int:
+    return min(MOST, isqrt(int(SHARE * budget) // (8 * MATRICES)))
 
 
 class Wide:
@@ -180,7 +213,7 @@ class _Alone:
         self.task, self.base, self.solved = task, base, solved
         self.entries, self.workers = entries, workers
         self.want_decision = entries.decision is not None
-        self.most = min(MOST, isqrt(int(SHARE * task.budget) // (8 * MATRICES)))
+        self.most = _most_in_play(task.budget)
         self.spread, self.distance = _spread(base)
         room = int(SHARE * task.budget) // (8 * TABLES * sum(base.X.shape) * workers.n_threads)
         self.block = max(1, min(BLOCK, room))
@@ -198,14 +231,19 @@ class _Alone:
         if not large.any():
             return
         l, p = int(np.argmax(free)), self.base.X.shape[1]
-        some = [f"{one.C:.4g}" for one, no in zip(self.solved, large, strict=True) if not no]
-        fit = f"of this grid C={', '.join(some)} can be done" if some else "no C of this grid fits"
-        raise MemoryLimitError(
+        possible = [one.C for one, no in zip(self.solved, large, strict=True) if not no]
+        some = ", ".join(f"{C:.4g}" for C in possible)
+        fit = f"of this grid C={some} can be done" if some else "no C of this grid fits"
+        raise TooManyOnMargin(
             f"{free[l]} rows are on the margin at C={self.solved[l].C:.4g}, and leave-one-out "
             f"needs the kernel matrix of them: with kernel='linear' and {p} columns that goes up "
             f"to {max(self.most - FEWEST, 0)} (at most {MOST - FEWEST}, less where memory_limit is "
             f"small).  Use smaller C ({fit}), folds of several rows (cv=5), fewer rows, or fewer "
-            "columns (sklearn.decomposition.TruncatedSVD)"
+            "columns (sklearn.decomposition.TruncatedSVD)",
+            self.solved[l].C,
+            int(free[l]),
+            self.most - FEWEST,
+            possible,
         )
 
     def _at(self, l: int) -> int:
