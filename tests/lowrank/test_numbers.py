@@ -252,3 +252,17 @@ def test_all_rows_are_in_play_where_each_is_left_out_alone() -> None:
     result, exact = both(X, y, Cs=[10.0], gamma=0.3, cv="loo", **LOSSES["tube"])
     assert_same(result, exact)
     assert result.stats["escaped"] == 0
+
+
+@pytest.mark.parametrize("quantile", [0.05, 0.5])
+@pytest.mark.parametrize("cv", [2, 5])
+def test_as_many_features_as_rows_with_large_boxes(quantile, cv) -> None:
+    """Every row is on its knot: what rounding leaves there is in units of the boxes."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(250, 3))
+    y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=250)
+    result = exactcv.cross_validate(
+        X, y, loss="pinball", quantile=quantile, approx="nystroem", kernel="laplacian",
+        n_components=250, cv=cv, random_state=0, Cs=[1.0, 1e4],
+    )  # fmt: skip
+    assert result.certificate.exact

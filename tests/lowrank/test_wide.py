@@ -189,3 +189,26 @@ def test_other_sparse_matrices(wide, form: Any) -> None:
         form(X.astype(np.float32)), y, kernel="linear", Cs=CS, cv=5, random_state=0
     )
     np.testing.assert_array_equal(found.n_errors, expected.n_errors)
+
+
+# Rows in other units are the same problem, with C in units of their square.
+@pytest.mark.parametrize("unit", [1e-8, 1e-3, 1e2, 1e6])
+@pytest.mark.parametrize("cv", ["loo", 3])
+def test_rows_of_any_length(wide, unit, cv) -> None:
+    X, y = make_rows(60, 40)
+    given: dict[str, Any] = {"kernel": "linear", "cv": cv, "output": "decision"}
+    Cs = np.array([1e-2, 1.0])
+    ones = exactcv.cross_validate(sparse.csr_matrix(X), y, Cs=Cs, **given)
+    found = exactcv.cross_validate(sparse.csr_matrix(X * unit), y, Cs=Cs / unit**2, **given)
+    assert found.certificate.exact
+    np.testing.assert_allclose(found.decision, ones.decision, atol=1e-6)
+    np.testing.assert_allclose(found.weights * unit, ones.weights, atol=1e-6)
+    np.testing.assert_allclose(found.objective, ones.objective, rtol=1e-7)
+    np.testing.assert_array_equal(found.n_errors, ones.n_errors)
+
+
+def test_rows_whose_products_overflow_are_refused(wide) -> None:
+    X, y = make_rows(60, 40)
+    X[3, 5] = 1e160
+    with pytest.raises(exactcv.InputError, match="too large"):
+        exactcv.cross_validate(sparse.csr_matrix(X), y, kernel="linear", Cs=[1.0])

@@ -35,6 +35,12 @@ REFRESH = 50
 # Steps of length 0, one after the other, after which lots are drawn.
 STUCK = 10
 MOST_JUMPS = 3
+# What is left of a solution is put right at most so often, with the sums over rows themselves, and
+# as long as free rows are further off the margin: what they lose there is in units of their boxes.
+CORRECTIONS, ON_MARGIN = 2, 1e-14
+# How far w may then be from its coefficients, as values in units of the knots, so that free rows
+# are on the margin to the last digit: far less than a certificate asks for.
+HARMLESS = 1e-10
 
 
 class Exchange:
@@ -237,11 +243,20 @@ class Exchange:
                 self._refresh()
             theta, self.coef = self.face.target(self.v, self.total)
             coef[self.face.rows] = self.coef
-        w = problem.a + problem.pull(coef)
+        w, total = problem.added_up(coef)
+        for _ in range(CORRECTIONS if len(self.face) else 0):
+            dc, db, miss = self.face.step(np.append(w, theta[-1]), total)
+            if miss <= ON_MARGIN:
+                break
+            coef[self.face.rows] += dc
+            theta[-1] += db
+            w, total = problem.added_up(coef)
         state = np.where(self.low, LOW, HIGH)
         state[self.face.rows] = FREE
         if len(self.face):
-            theta = self.face.onto(np.append(w, theta[-1]))
+            far = float(self.length.max()) or 1.0
+            unit = float(np.abs(problem.knot).max(initial=0.0)) / far
+            theta = self.face.onto(np.append(w, theta[-1]), HARMLESS * unit)
         else:
             b = best_intercept(problem, w) if problem.fit_intercept else float(self.theta[-1])
             theta = np.append(w, b)

@@ -109,24 +109,34 @@ class Face:
             c, b = c + dc, b + db
         return self.onto(np.append(v + self.Z.T @ c, b)), c
 
+    def step(self, theta: FloatArray, total: float) -> tuple[FloatArray, float, float]:
+        """How the coefficients and b are to change where sums say theta, and how far it is off."""
+        miss = self.problem.knot[self.rows] - (self.Z @ theta[:-1] + theta[-1])
+        return *self._bordered(miss, -total), float(np.abs(miss).max(initial=0.0))
+
     def holds(self, theta: FloatArray) -> bool:
         """Has what `target` gave the free rows on the margin?"""
         miss = self.problem.knot[self.rows] - (self.Z @ theta[:-1] + theta[-1])
         return bool(np.abs(miss).max(initial=0.0) <= LOST)
 
-    def onto(self, theta: FloatArray) -> FloatArray:
+    def onto(self, theta: FloatArray, harmless: float = 0.0) -> FloatArray:
         """The nearest point that has the free rows on the margin, if they are off it.
 
         Where boxes are large v and Z_F' c nearly cancel, and rounding leaves no digit of w; but on
-        the margin w is as good as the rows are.
+        the margin w is as good as the rows are.  What rows lose that are nearly on it is in units
+        of their boxes, so they are put there as well if that moves w by less than ``harmless``.
         """
         wanted = self.problem.knot[self.rows]
         for _ in range(CORRECTIONS):
             miss = wanted - (self.Z @ theta[:-1] + theta[-1])
-            if np.abs(miss).max(initial=0.0) <= OFF_MARGIN:
+            near = np.abs(miss).max(initial=0.0) <= OFF_MARGIN
+            if near and not harmless:
                 break
             q = self.inverse @ miss
-            theta = theta + np.append(self.Z.T @ q, self.shift * float(q.sum()))
+            step = self.Z.T @ q
+            if near and not np.linalg.norm(step) <= harmless:
+                break
+            theta = theta + np.append(step, self.shift * float(q.sum()))
         return theta
 
     def _bordered(self, wanted: FloatArray, total: float) -> tuple[FloatArray, float]:

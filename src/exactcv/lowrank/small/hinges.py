@@ -37,6 +37,7 @@ class Hinges:
 
     row : the row of each hinge in Z; None if each row has one hinge.
     lean : (rows,), the coefficients that are in the linear term already.
+    bare : the linear term without them (w, then b): what is left where large ones nearly cancel.
     """
 
     Z: FloatArray
@@ -48,6 +49,7 @@ class Hinges:
     a: FloatArray
     beta: float
     fit_intercept: bool
+    bare: tuple[FloatArray, float]
 
     def __len__(self) -> int:
         return len(self.box)
@@ -65,6 +67,12 @@ class Hinges:
     def pull(self, coef: FloatArray) -> FloatArray:
         """sum c_i z_i."""
         return np.asarray(self.by_row(coef) @ self.Z)
+
+    def added_up(self, coef: FloatArray) -> tuple[FloatArray, float]:
+        """The linear term and sum c_i (z_i, 1), row by row: large leans are not added up first."""
+        a, beta = self.bare
+        whole = self.lean + self.by_row(coef)
+        return a + whole @ self.Z, beta + float(whole.sum())
 
     def spread(self, values: FloatArray) -> FloatArray:
         """Of each hinge what its row has."""
@@ -93,6 +101,8 @@ class Hinges:
         rows, row = kept, None
         if self.row is not None:
             rows, row = np.unique(self.row[kept], return_inverse=True)
+        aside = self.lean + self.by_row(gone)
+        aside[rows] -= self.lean[rows]
         return Hinges(
             self.Z[rows],
             row,
@@ -103,6 +113,7 @@ class Hinges:
             self.a + self.pull(gone),
             self.beta + float(gone.sum()),
             self.fit_intercept,
+            (self.bare[0] + aside @ self.Z, self.bare[1] + float(aside.sum())),
         )
 
     def places(self, state: NDArray[np.int8]) -> NDArray[np.int8]:
@@ -137,5 +148,6 @@ def hinges_of(
     size = np.diff(loss.slopes, axis=1).T * box
     row = None if loss.n_knots == 1 else np.tile(np.arange(n), loss.n_knots)
     return Hinges(
-        Z, row, sign.ravel(), loss.knots.T.ravel(), size.ravel(), lean, a, beta, fit_intercept
-    )
+        Z, row, sign.ravel(), loss.knots.T.ravel(), size.ravel(), lean, a, beta, fit_intercept,
+        linear,
+    )  # fmt: skip

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ...exceptions import MemoryLimitError
+from ...exceptions import InputError, MemoryLimitError
+from ...judge.features import lengths
 from ...judge.ledger import HOW
 from ...runtime.memory import readable
 from ...runtime.threads import Workers
@@ -45,6 +46,8 @@ FEWEST = 64
 VECTORS = 40
 # The same for each row that is left out, beside others.
 TABLES = 6
+# Rows that long at most go as they are, and products of longer ones are refused.
+SHORT, LONG, LONGEST = 0.1, 10.0, 1e75
 _BOUND, _FALLBACK = HOW.index("bound"), HOW.index("fallback")
 
 
@@ -90,12 +93,14 @@ class Wide:
         X = _rows(task, workers.n_threads)
         problem, tol = task.problem, task.tol
         entries.features(OwnColumns(problem.source.p))
-        base = WideProblem(X, problem.loss(problem.y), problem.weight, problem.fit_intercept)
+        X, unit = _in_units(X)
+        weight = problem.weight * unit**2
+        base = WideProblem(X, problem.loss(problem.y), weight, problem.fit_intercept)
         workers.watch.say(f"path, {len(task.grid)} grid points")
         timings = {"kernel": perf_counter() - start}
         before = perf_counter()
         solved = _path(base, task.grid.Cs, tol, workers)
-        entries.full(solved)
+        entries.full([one.outside(unit) for one in solved])
         timings["path"] = perf_counter() - before
         workers.watch.say("folds")
         before = perf_counter()
@@ -103,7 +108,7 @@ class Wide:
             escaped = _Alone(task, base, solved, entries, workers).run()
         else:
             escaped = 0
-            _folds(task, base, solved, entries, workers)
+            _folds(task, base, solved, entries, workers, unit)
         timings["folds"] = perf_counter() - before
         free = [_free(base, one) for one in solved]
         steps = sum(one.steps for one in solved)
@@ -128,6 +133,26 @@ def _rows(task: FeatureTask, n_threads: int) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def _in_units(X: Any) -> tuple[Any, float]:
+    """X in units of a power of two about as large as its longest row, and that unit.
+
+    The steps of ``solve.py`` have roundings of their own that suit rows of such a length.  Rows
+    that are nearly so are not copied.
+    """
+    with np.errstate(over="ignore"):
+        longest = float(lengths(X).max(initial=0.0))
+    if not longest <= LONGEST:
+        raise InputError(
+            "inner products of the rows of X are too large: standardise its columns (without "
+            "taking means off, as in sklearn.preprocessing.MaxAbsScaler), or leave out those of "
+            "huge numbers"
+        )
+    if SHORT <= longest <= LONG or longest == 0.0:
+        return X, 1.0
+    unit = float(2.0 ** np.round(np.log2(max(longest, 1.0 / LONGEST))))
+    return sparse.csr_matrix((X.data / unit, X.indices, X.indptr), X.shape, copy=False), unit
 
 
 def _check_memory(task: FeatureTask, entries: int, n_threads: int) -> None:
@@ -171,6 +196,7 @@ def _folds(
     solved: list[WideSolution],
     entries: Entries,
     workers: Workers,
+    unit: float,
 ) -> None:
     """Every fold at every grid point, from the full-data solutions."""
     folds, n_points = task.folds, len(task.grid)
@@ -190,10 +216,10 @@ def _folds(
         pairs = slice(int(folds.offsets[f]), int(folds.offsets[f]) + len(test))
         for l, one in enumerate(found):
             entries.decide(l, pairs, one.u[test])
-            entries.model(l, f, one.theta)
+            entries.model(l, f, one.outside(unit).theta)
             entries.note(l, f, one.kkt, one.relative_gap)
         entries.settle("solved", n_points)
-        entries.show({f: np.array([one.theta for one in found])})
+        entries.show({f: np.array([one.outside(unit).theta for one in found])})
 
 
 # --- single rows ----------------------------------------------------------------------------------

@@ -118,6 +118,12 @@ class WideSolution:
     def intercept(self) -> float:
         return float(self.theta[-1])
 
+    def outside(self, unit: float) -> WideSolution:
+        """As of rows that are not in such units; their coefficients are left as they are."""
+        w, square = self.theta[:-1] / unit, unit**2
+        theta = np.append(w, self.intercept)
+        return replace(self, theta=theta, primal=self.primal / square, gap=self.gap / square)
+
     @property
     def relative_gap(self) -> float:
         return self.gap / max(abs(self.primal), float(np.finfo(float).tiny))

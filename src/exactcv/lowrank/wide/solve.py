@@ -45,7 +45,8 @@ __all__ = ["solve"]
 # Newton steps that the last proximal step took, and how it rises where these were too many.
 FIRST_TAU, LEAST_TAU, FALL, RISE = 0.3, 1e-9, ([4, 16], [0.1, 1.0]), 10.0
 MOST_TAU = 100.0
-# Figures from which the rows inside their boxes may be the right ones.
+# KKT violation from which the rows inside their boxes may be the right ones (the gap is in units of
+# the boxes, and may still be large).
 NEAR = 1e-3
 # Proximal steps, Newton steps of each, halvings of a step, and steps of a search for b.
 MOST_STEPS, MOST_NEWTON, HALVINGS, SEARCHES = 100, 40, 40, 100
@@ -87,7 +88,7 @@ def solve(
             continue
         found = _solution(problem, C, walk.balanced(), walk.steps)
         goal = float(attainable(tol, found.floor, SHARE * tol))
-        if goal < _worst(found) <= NEAR:
+        if goal < _worst(found) and found.kkt <= NEAR:
             found = _polished(problem, found, tau, goal)
         better = best is None or _worst(found) < 0.5 * _worst(best)
         if best is None or _worst(found) < _worst(best):
