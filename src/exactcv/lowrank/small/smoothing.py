@@ -46,7 +46,7 @@ class Smoothed:
     """The minimum for one tau: the margins there, the rows inside, and the steps so far.
 
     ``shrink`` is what the next tau will be, of this one.  ``curvature`` and ``products`` are
-    those of the last steps.
+    those of the last steps.  Is it ``settled``, or were there not enough steps to find it?
     """
 
     theta: FloatArray
@@ -57,6 +57,7 @@ class Smoothed:
     products: Products
     steps: int = 0
     shrink: float = SHRINK
+    settled: bool = False
 
     def only(self, problem: Hinges, kept: IntArray) -> Smoothed:
         """The same for the problem of these rows (`Hinges.only`), all those inside among them."""
@@ -75,19 +76,24 @@ def smoothed(problem: Hinges, theta: FloatArray, tau: float, few: int) -> Smooth
     nobody = np.zeros(0, dtype=np.intp)
     m = problem.Z.shape[1]
     at = Smoothed(theta, problem.margins(theta), tau, nobody, Curvature(m), Products(m))
-    _minimise(problem, at)
+    settle(problem, at)
     return sharpened(problem, at, few)
 
 
 def sharpened(problem: Hinges, at: Smoothed, few: int) -> Smoothed:
     """The minimum for smaller tau, until no more than ``few`` rows are inside."""
+    settle(problem, at)
     while len(at.inside) > few and at.tau > LEAST_TAU:
         sharpen(problem, at)
     return at
 
 
 def sharpen(problem: Hinges, at: Smoothed) -> None:
-    """Minimise for the next smaller tau, which is the less smaller the more other rows it moves."""
+    """Minimise for the next smaller tau, which is the less smaller the more other rows it moves.
+
+    The first step to it keeps the rows inside, so that it leads astray if they are not settled.
+    """
+    settle(problem, at)
     held, theta, r, tau = at.inside, at.theta, at.r.copy(), at.tau
     while True:
         at.tau = tau * at.shrink
@@ -100,13 +106,13 @@ def sharpen(problem: Hinges, at: Smoothed) -> None:
         at.shrink = float(np.sqrt(at.shrink))
         at.theta, at.r = theta, r.copy()
     at.shrink = max(at.shrink**2, SHRINK)
-    if changed:
-        _minimise(problem, at)
+    at.settled = not changed
+    settle(problem, at)
 
 
-def _minimise(problem: Hinges, at: Smoothed) -> None:
-    """Newton steps for one tau, until no row comes or goes."""
-    for _ in range(MOST_STEPS):
+def settle(problem: Hinges, at: Smoothed) -> None:
+    """Newton steps for one tau, until no row comes or goes; none if that is so already."""
+    for _ in range(0 if at.settled else MOST_STEPS):
         at.steps += 1
         inside = _inside(problem, at)
         if problem.fit_intercept and not len(inside):
@@ -114,7 +120,8 @@ def _minimise(problem: Hinges, at: Smoothed) -> None:
             at.theta, at.r = theta, problem.margins(theta)
             inside = _inside(problem, at)
         changed = _step(problem, at, inside, held=False)
-        if changed <= SETTLED * len(inside):
+        at.settled = changed <= SETTLED * len(inside)
+        if at.settled:
             break
 
 
