@@ -215,13 +215,15 @@ def _nearest(problem: Hinges, near: Smoothed, cancel: NDArray[np.int32]) -> Repl
 def _to_the_end(problem: Hinges, near: Smoothed, cancel: NDArray[np.int32]) -> Reply:
     """Smooth less and less, until the rows inside are the free ones, or nearly so."""
     m = problem.Z.shape[1]
+    near.settled = False  # the few rows that may still come or go would be surprises
     near = sharpened(problem, near, m + 1)
     before = np.zeros(0, dtype=np.intp)
     while True:
         free, last = near.inside, near.tau <= LEAST_TAU
         # Rows that stay inside are free, but for few: less smoothing would lose them to rounding.
         stayed = len(free) > 0 and np.array_equal(free, before)
-        steady = 0 <= len(before) - len(free) <= STEADY * len(free)
+        # A good guess needs no less smoothing, so that they are asked for at first.
+        steady = not len(before) or 0 <= len(before) - len(free) <= STEADY * len(free)
         quick = len(free) ** 2 <= len(problem)
         before = free
         if last or (len(free) <= m + 1 and (steady or quick)):
