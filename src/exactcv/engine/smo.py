@@ -46,6 +46,8 @@ MAX_SUBSPACE_STEPS = 60
 # The least pivot of a Cholesky factor, relative to the largest, with which it is used: a condition
 # number of about 1e10, with which two rounds come down to rounding.
 WELL_CONDITIONED = 1e-5
+# What dependent rows leave of their errors, relative to the terms of these.
+DEPENDENT = 1e-14
 # A starting point may miss its constraints by this much, relative to their size: what rounding
 # leaves where large coefficients have cancelled.  It is balanced if its sum misses by more than
 # BALANCED.
@@ -472,7 +474,12 @@ def _by_cholesky(K: FloatArray, e: FloatArray, total: float | None) -> FloatArra
             missing = total - float((d[used] + step).sum())
         d[used] += step
         left = e - K @ d - beta
-    return d if np.abs(left).max() <= 1e-9 * max(1.0, float(np.abs(e).max())) else None
+    size_e = max(1.0, float(np.abs(e).max()))
+    if size == len(e):
+        return d if np.abs(left).max() <= 1e-9 * size_e else None
+    # Rows that are dependent, and not nearly so, leave no more than rounding.
+    terms = max(size_e, float((np.abs(K) @ np.abs(d)).max()))
+    return d if np.abs(left).max() <= DEPENDENT * terms else None
 
 
 def _factor(K: FloatArray) -> tuple[FloatArray, IntArray]:
