@@ -213,3 +213,24 @@ def test_result_and_summary(data) -> None:
     hinge = np.maximum(0.0, 1.0 - y * u).mean()
     weights = result.weights[2]
     assert np.isclose(hinge + result.lambdas[2] * weights @ weights, result.objective[2])
+
+
+@pytest.mark.parametrize("output", ["error", "decision"])
+def test_repeated_rows_on_the_margin(output: Literal[error, decision]) -> None:
+    """Each row stands there three times: what is left out is a part of its site."""
+    rng = np.random.default_rng(0)
+    X = np.tile(rng.normal(size=(90, 4)), (3, 1))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=270) > 0, 1.0, -1.0)
+    result = exactcv.cross_validate(
+        X, y, approx="nystroem", n_components=20, gamma=0.2, random_state=0,
+        Cs=[0.3, 3.0, 30.0, 300.0], output=output,
+    )  # fmt: skip
+    assert result.feature_map is not None
+    Z = result.feature_map.transform(X)
+    exact = exactcv.cross_validate(
+        Z @ Z.T, y, kernel="precomputed", Cs=[0.3, 3.0, 30.0, 300.0], output=output
+    )
+    assert result.certificate.exact and exact.certificate.exact
+    np.testing.assert_array_equal(result.wrong, exact.wrong)
+    if output == "decision":
+        np.testing.assert_allclose(result.decision, exact.decision, rtol=0, atol=1e-6)

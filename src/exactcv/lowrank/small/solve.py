@@ -249,8 +249,7 @@ def _nearest_to_margin(r: FloatArray, rows: IntArray, m: int) -> IntArray:
 
 def _whole(problem: Hinges, r: FloatArray, kept: IntArray, reply: Reply) -> Reply:
     """The reply for the kept hinges as one for all, the others being where r has them."""
-    state = np.where(r < 0, LOW, HIGH)
-    coef = np.where(r < 0, problem.box * problem.sign, 0.0)
+    state, coef = np.where(r < 0, LOW, HIGH), _held(problem, r)
     state[kept], coef[kept] = reply.state, reply.coef
     return Reply(reply.theta, coef, state, reply.solved, reply.steps)
 
