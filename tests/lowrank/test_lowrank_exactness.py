@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -216,7 +216,7 @@ def test_result_and_summary(data) -> None:
 
 
 @pytest.mark.parametrize("output", ["error", "decision"])
-def test_repeated_rows_on_the_margin(output: Literal[error, decision]) -> None:
+def test_repeated_rows_on_the_margin(output: Literal["error", "decision"]) -> None:
     """Each row stands there three times: what is left out is a part of its site."""
     rng = np.random.default_rng(0)
     X = np.tile(rng.normal(size=(90, 4)), (3, 1))
