@@ -228,8 +228,9 @@ def test_exchange_alone_finds_the_same() -> None:
 
 
 def test_the_intercept_of_numbers() -> None:
-    loss = epsilon_insensitive(np.array([0.0, 4.0]), 1.0)
-    problem = Reduced(np.zeros((2, 1)), loss, np.ones(2), np.zeros(1), 0.0, True)
+    loss = epsilon_insensitive(np.array([0.0, 4.0, 2.5]), 1.0)
+    box = np.array([1.0, 1.0, 0.0])  # what has no box ends nothing
+    problem = Reduced(np.zeros((3, 1)), loss, box, np.zeros(1), 0.0, True)
     assert best_intercept(problem.hinges, np.zeros(1)) == 2.0  # anything from 1 to 3 is as good
 
 

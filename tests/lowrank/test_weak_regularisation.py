@@ -15,7 +15,7 @@ from exactcv.lowrank import lost, solver
 from exactcv.lowrank.passes.sweep import Chunk
 from exactcv.lowrank.small import leave_out
 from exactcv.lowrank.small.around import Around
-from exactcv.lowrank.small.beyond import Crossed, Crossings, Standing
+from exactcv.lowrank.small.beyond import Beyond, Crossed, Crossings, Standing
 from exactcv.lowrank.small.nearby import Nearby
 from exactcv.lowrank.small.press import Leaving, Press
 from exactcv.lowrank.small.reduced import Reduced
@@ -64,6 +64,24 @@ def test_labels_and_values_are_those_of_the_kernel(m: int, repeated: bool, optio
     assert labels.certificate.exact
     clear = np.abs(exact.decision) > 1e-6  # else it is a tie, and rounding decides
     np.testing.assert_array_equal(labels.wrong[clear], exact.wrong[clear])
+
+
+@pytest.mark.parametrize(("seed", "n"), [(41, 301), (231, 300), (231, 301)])
+def test_rows_far_from_the_margin_end_the_interval_of_b(seed: int, n: int) -> None:
+    """With no coefficient inside its box b has an interval, and few rows are in the small problem."""
+    rng = np.random.default_rng(seed)
+    y = np.where(np.arange(n) < (n + 1) // 2, 1.0, -1.0)
+    X = rng.normal(size=(n, 3)) + 0.5 * y[:, None] * [1.0, 0.0, 0.0]
+    common: dict[str, Any] = {"Cs": [1e-7, 1e-5, 1e-4, 1e-3, 1e-2], "output": "decision"}
+    found = exactcv.cross_validate(
+        X, y, approx="nystroem", n_components=2, random_state=0,
+        method_options={"target_rows": 10, "chunk_rows": 50}, **common,
+    )  # fmt: skip
+    Z = found.feature_map.transform(X)
+    exact = exactcv.cross_validate(Z @ Z.T, y, kernel="precomputed", **common)
+    assert found.certificate.exact and exact.certificate.exact
+    scale = np.maximum(1.0, np.abs(exact.decision))
+    np.testing.assert_allclose(found.decision / scale, exact.decision / scale, atol=1e-6)
 
 
 @pytest.mark.usefixtures("all_move_far")
@@ -206,7 +224,7 @@ def test_which_solutions_rows_cross_in() -> None:
     far = np.abs(moved - u[:, None]).max(axis=0)
     parts = [slice(0, 25), slice(25, 60)]
     chunks = [Chunk(part.start, Z[part], y[part], weight[part]) for part in parts]
-    standings = [Standing(theta, known, rows, without, far)]
+    standings = [Standing(theta, known, rows, Beyond(rows, without, far, np.zeros(400)))]
     for share in (1.0, 0.1, 0.0):
         work = Crossings(standings, LossRule(), share)
         found = work.join([work(chunk) for chunk in chunks])

@@ -237,7 +237,7 @@ class _LeaveOneOut:
         self._settle(l, rows[settled], outcome.some(settled))
         if len(beyond.places):
             mine, part = rows[beyond.places], outcome.some(beyond.places)
-            standing = Standing(one.theta, np.sort(one.rows), mine, beyond.theta, beyond.moved)
+            standing = Standing(one.theta, np.sort(one.rows), mine, beyond)
             self.pending.append(_Pending(l, mine, Z[beyond.places], part, standing))
         self.lost.add(l, rows[outcome.escaped], Z[outcome.escaped])
         if sum(len(some.rows) for some in self.pending) > self.most_waiting:

@@ -23,10 +23,10 @@ from ..types import BoolArray, FloatArray, IntArray
 from .entries import Entries
 from .passes.sweep import Sums
 from .small.around import Around
-from .small.beyond import Crossed, Standing
+from .small.beyond import Beyond, Crossed, Standing
 from .small.nearby import Nearby
 from .small.press import Leaving, Press
-from .small.reduced import Reply, strictly_inside
+from .small.reduced import Reply, spare
 from .solver import EXCUSED, Column, Round, Rounds, Solved, Solver
 from .verdict import Spread
 
@@ -107,16 +107,18 @@ class _Leave:
             np.empty((len(which), len(around.theta))),
         )
         figures, good = np.empty((len(which), 3)), np.zeros(len(which), dtype=bool)
+        free_b = np.zeros(len(which))
         for i, (k, guess) in enumerate(zip(which, guesses, strict=True)):
             reply = nearby.without(leaving, int(k), *guess)
             theta[i] = reply.theta
             figures[i], good[i] = self._judged(around, leaving, int(k), reply)
+            free_b[i] = spare(around.without(leaving, int(k)), reply.coef, reply.theta)
         step = theta - around.theta
         moved = np.linalg.norm(step[:, :-1], axis=1) * self.spread.radius
         moved += np.abs(step[:, :-1] @ self.spread.centre + step[:, -1])
         # A little more, for rounding.
-        known, moved = np.sort(around.rows), (1.0 + 1e-6) * moved
-        standing = Standing(around.theta, known, rows[which], theta, moved)
+        beyond = Beyond(which, theta, (1.0 + 1e-6) * moved + free_b, free_b)
+        standing = Standing(around.theta, np.sort(around.rows), rows[which], beyond)
         value, kkt, gap = figures.T
         return _Trial(which, value, kkt, gap, good), standing
 
@@ -128,11 +130,8 @@ class _Leave:
         kkt, gap, primal, floor = around.figures(leaving, k, reply, rounds.loss, rounds.extent)
         gap /= max(abs(primal), float(np.finfo(float).tiny))
         goal = float(attainable(rounds.tol, floor, tolerances.POLISH * rounds.tol))
-        # Without a coefficient inside its box b has an interval, whose ends may be elsewhere.
-        problem = around.without(leaving, k)
-        sure = not problem.fit_intercept or strictly_inside(problem, reply.coef).any()
         value = float(leaving.Z[k] @ reply.theta[:-1] + reply.theta[-1])
-        return (value, kkt, gap), bool(sure and kkt <= goal and gap <= min(goal, EXCUSED))
+        return (value, kkt, gap), bool(kkt <= goal and gap <= min(goal, EXCUSED))
 
 
 @dataclass(frozen=True)
@@ -171,7 +170,7 @@ class _TakeUp(_Leave):
         more, Z, y, weight = crossed.rows(p)
         wider = around.taking_up(more, Z, self.rounds.loss(y), weight)
         leaving = replace(leaving, place=_places(wider.rows, rows))
-        theta = found.standing.without[again]
+        theta = found.standing.without.theta[again]
         behind = BEHIND * wider.behind(len(around.rows), theta)
         guesses = [(one, float(far)) for one, far in zip(theta, behind, strict=True)]
         trial, standing = self._tried(wider, rows, leaving, which, guesses)
@@ -260,7 +259,7 @@ class Lost:
             found = solver.runner.small(take_up, (crossed,), homes, _light)
         for block, (one, _) in zip(blocks, found, strict=True):
             self._enter(block, one)
-            self._over_all_rows(block, one.open.places, one.standing.without)
+            self._over_all_rows(block, one.open.places, one.standing.without.theta)
 
     def _leaving(self, block: _Block) -> Leaving:
         one, y, Z = self.solved[block.l], self.y[block.rows].astype(np.float64), block.Z

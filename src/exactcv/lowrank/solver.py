@@ -41,7 +41,7 @@ from .passes.sweep import Chunk, Columns, LeftOut, Sums, Work, merge, sweep
 from .small.around import Around
 from .small.beyond import Crossings, Standing
 from .small.guesses import STRIDES, WIDTH, Column, Guesses, Sample, like, widest_stride
-from .small.reduced import Reduced, Reply, StateArray, at_bound, at_knot
+from .small.reduced import Reduced, Reply, StateArray, at_bound, at_knot, spare
 from .small.solve import approach, solve
 
 __all__ = ["EXCUSED", "LARGEST", "Column", "Room", "Runner", "Sample", "Solved", "Solver"]
@@ -195,11 +195,15 @@ class _State:
 
 
 class Round(NamedTuple):
-    """What came of one round of a column: the solution if it is proved, else the next guess."""
+    """What came of one round of a column: the solution if it is proved, else the next guess.
+
+    ``blind``: b has an interval that may end sooner, at rows which were not collected.
+    """
 
     solved: Solved | None
     reply: Reply
     primal: float
+    blind: bool = False
 
 
 class Solver:
@@ -382,7 +386,7 @@ class Solver:
             state.exact = False
             return
         state.best, state.best_theta = found.primal, theta
-        if state.rounds % MANY_ROUNDS == 0:
+        if found.blind or state.rounds % MANY_ROUNDS == 0:
             state.target = min(2 * state.target, self.room.most)
         moved = self.counted.apart(reply.theta, theta)
         beyond = plan.rate[p] < 1.0 or WIDTH * moved > width.min()
@@ -420,6 +424,7 @@ class Rounds:
         else:
             error = None if state.exact else state.error
             reply = solve(problem, state.theta, self.cancel, error)
+        blind = False
         if rate == 1.0:
             here = tally(near.Z, near.loss, problem.box, reply.coef, theta, self.extent)
             kkt, gap, primal, floor = figures([rest, here], theta, self.extent, self.fit_intercept)
@@ -429,17 +434,18 @@ class Rounds:
             same = abs(reply.theta[-1] - theta[-1]) <= max(self.tol, fair) * max(
                 1.0, abs(theta[-1])
             )
-            good = same and kkt <= goal and gap <= fair * primal
+            blind = spare(problem, reply.coef, theta) > plan.width[p].min()
+            good = same and kkt <= goal and gap <= fair * primal and not blind
             rounds_of_all = state.rounds_of_all + _has_all(plan, p)
             if good or state.rounds + 1 >= MOST_ROUNDS or rounds_of_all >= ROUNDS_OF_ALL:
                 full = int(sums.rest.bound[p] + np.count_nonzero(at_bound(problem, reply.coef)))
                 solved = Solved(
                     column.C, theta, problem, near.rows, near.u, reply.coef, reply.state,
-                    plan.width[p], primal, gap, kkt, full,
+                    plan.width[p], primal, gap, np.inf if blind else kkt, full,
                 )  # fmt: skip
                 return Round(solved, reply, primal)
         loss = rest.loss + column.C * float(near.weight @ near.loss.value(near.u))
-        return Round(None, reply, 0.5 * float(theta[:-1] @ theta[:-1]) + loss)
+        return Round(None, reply, 0.5 * float(theta[:-1] @ theta[:-1]) + loss, blind)
 
     def around(self, sums: Sums, one: Solved, p: int) -> Around:
         """The rows of a pass around the margin of the p-th solution (`Solver.around`)."""

@@ -8,18 +8,34 @@ themselves are asked: one pass for many solutions, a product and a comparison fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from ...problem.loss_rules import LossRule
+from ...problem.losses import PiecewiseLinear
 from ...types import BoolArray, FloatArray, IntArray
 from ..passes.sweep import Chunk, Gathered, gathered
 
-__all__ = ["Beyond", "Crossed", "Crossings", "Standing"]
+__all__ = ["Beyond", "Crossed", "Crossings", "Standing", "passing"]
 
 # Solutions that are looked at together.
 BLOCK = 256
+
+
+def passing(
+    loss: PiecewiseLinear, u: FloatArray, values: FloatArray, spare: FloatArray
+) -> BoolArray:
+    """Which rows pass a knot on the way from u to ``values``, (rows, solutions).
+
+    Or would, wherever b is that has an interval: a row that ends it sooner moves its midpoint.
+    """
+    before = loss.passed(u)[:, None]
+    out = loss.passed(values) != before
+    some = np.flatnonzero(spare)
+    for side in (-1.0, 1.0) if len(some) else ():
+        out[:, some] |= loss.passed(values[:, some] + side * spare[some]) != before
+    return np.asarray(out)
 
 
 @dataclass(frozen=True)
@@ -29,24 +45,26 @@ class Beyond:
     places : which of the rows that were left out they are without.
     theta : (k, m + 1).
     moved : no row's value moves further.
+    spare : how far b may go to either side of theta's, if nothing else stops it; in ``moved``.
     """
 
     places: IntArray
     theta: FloatArray
     moved: FloatArray
+    spare: FloatArray
 
     def at(self, which: IntArray) -> Beyond:
         """The same as places in a longer list, of which ``which`` are ours."""
-        return Beyond(which[self.places], self.theta, self.moved)
+        return replace(self, places=which[self.places])
 
     @classmethod
     def none(cls, m: int) -> Beyond:
-        return cls(np.zeros(0, dtype=np.intp), np.zeros((0, m + 1)), np.zeros(0))
+        return cls(np.zeros(0, dtype=np.intp), np.zeros((0, m + 1)), np.zeros(0), np.zeros(0))
 
     @classmethod
     def joined(cls, parts: Sequence[Beyond]) -> Beyond:
-        columns = zip(*((part.places, part.theta, part.moved) for part in parts), strict=True)
-        return cls(*(np.concatenate(column) for column in columns))
+        names = [part.name for part in fields(cls)]
+        return cls(*(np.concatenate([getattr(one, name) for one in parts]) for name in names))
 
 
 @dataclass(frozen=True)
@@ -60,8 +78,7 @@ class Standing:
     theta: FloatArray
     known: IntArray
     rows: IntArray
-    without: FloatArray
-    moved: FloatArray
+    without: Beyond
 
     def crossed(self, chunk: Chunk, loss: LossRule) -> tuple[BoolArray, IntArray]:
         """In which of the solutions does a row of the chunk pass a knot, and which rows do?"""
@@ -72,16 +89,16 @@ class Standing:
         stop = chunk.start + len(chunk.y)
         first, last = np.searchsorted(self.known, [chunk.start, stop])
         away[self.known[first:last] - chunk.start] = np.inf
-        order = np.argsort(self.moved)
+        without = self.without
+        order = np.argsort(without.moved)
         for start in range(0, len(order), BLOCK):
             some = order[start : start + BLOCK]
-            rows = np.flatnonzero(away <= self.moved[some[-1]])
+            rows = np.flatnonzero(away <= without.moved[some[-1]])
             if not len(rows):
                 continue
-            values = chunk.Z[rows] @ self.without[some, :-1].T
-            values += self.without[some, -1]
-            near = losses.at(rows)
-            passed = near.passed(values) != near.passed(u[rows])[:, None]
+            values = chunk.Z[rows] @ without.theta[some, :-1].T
+            values += without.theta[some, -1]
+            passed = passing(losses.at(rows), u[rows], values, without.spare[some])
             own = self.rows[some] - chunk.start
             place = np.minimum(np.searchsorted(rows, own), len(rows) - 1)
             mine = np.flatnonzero(rows[place] == own)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import tolerances
 from ...engine.bounds import Span
 from ...engine.leave_one_out import LeaveOneOut
 from ...engine.merged import Merged
@@ -28,6 +29,7 @@ from ...engine.path import Point
 from ...judge import ledger as entries
 from ...judge.certificate import attainable
 from ...judge.features import rounding_floor
+from ...judge.intercept import intercept_limits
 from ...judge.ledger import Ledger
 from ...problem.folds import Folds
 from ...problem.grid import Grid
@@ -37,7 +39,7 @@ from ...problem.repeated import copy_repeated
 from ...types import FloatArray, IntArray
 from ..solver import EXCUSED, Solved
 from ..verdict import Spread, accuracy, walks
-from .beyond import Beyond
+from .beyond import Beyond, passing
 from .feature_shares import Shares
 from .ordinary import engine_states, expanded
 from .reduced import Reduced, StateArray
@@ -93,8 +95,11 @@ class Aside:
     u: FloatArray
     rows: IntArray
 
-    def crossed(self, dtheta: FloatArray) -> NDArray[np.bool_]:
-        """Does any of the rows pass a knot when theta moves by each row of ``dtheta``?"""
+    def crossed(self, dtheta: FloatArray, spare: FloatArray) -> NDArray[np.bool_]:
+        """Does any of the rows pass a knot when theta moves by each row of ``dtheta``?
+
+        Or when b goes as far to either side as it may (``spare``).
+        """
         out = np.zeros(len(dtheta), dtype=bool)
         shift = dtheta[:, -1] * self.whole.fit_intercept
         for start in range(0, len(self.rows), STRIP):
@@ -102,7 +107,7 @@ class Aside:
             u, loss = self.u[rows], self.whole.loss.at(rows)
             moved = self.whole.Z[rows] @ dtheta[:, :-1].T
             moved += shift + u[:, None]
-            out |= (loss.passed(moved) != loss.passed(u)[:, None]).any(axis=0)
+            out |= passing(loss, u, moved, spare).any(axis=0)
         return out
 
 
@@ -110,30 +115,54 @@ class _Moves:
     """How far each left-out solution is from the full one.
 
     ``moved`` is at least as far as any row's value moves; infinite if a row that is not in play
-    changes sides.  ``dtheta`` is how far w and b move.
+    changes sides.  ``dtheta`` is how far w and b move, ``spare`` how far b may go besides, which is
+    in ``moved``.
     """
 
     def __init__(self, n_folds: int, Z: FloatArray, n_real: int, spread: Spread, aside: Aside):
         self._Z, self._n_real, self._spread, self._aside = Z, n_real, spread, aside
         self.moved, self.dtheta = np.zeros(n_folds), np.zeros((n_folds, Z.shape[1] + 1))
+        self.spare = np.zeros(n_folds)
 
     def __call__(
-        self, ledger: Ledger, folds: IntArray, coef: FloatArray, _: FloatArray, b: FloatArray
+        self, ledger: Ledger, folds: IntArray, coef: FloatArray, h: FloatArray, b: FloatArray
     ) -> None:
         full = ledger.coef[0]
         dw, db = (coef - full) @ self._Z, b - ledger.intercept[0]
         # At row i: dw'(z_i - centre) + dw'centre + db
         shift = np.abs(dw @ self._spread.centre + db)
-        moved = np.linalg.norm(dw, axis=1) * self._spread.radius + shift
+        spare = self._spare(ledger.task, folds, coef, h, b)
+        moved = np.linalg.norm(dw, axis=1) * self._spread.radius + shift + spare
         frame = np.abs(coef[:, self._n_real :] - full[self._n_real :])
         moved[(frame > 1e-9 * np.abs(full[self._n_real :])).any(axis=1)] = np.inf
         self.dtheta[folds] = np.column_stack([dw, db])
-        moved[self._aside.crossed(self.dtheta[folds])] = np.inf
+        self.spare[folds] = spare
+        moved[self._aside.crossed(self.dtheta[folds], spare)] = np.inf
         self.moved[folds] = np.maximum(self.moved[folds], moved)
+
+    def _spare(
+        self, task: Task, folds: IntArray, coef: FloatArray, h: FloatArray, b: FloatArray
+    ) -> FloatArray:
+        """``reduced.spare`` of each solution, among the rows in play."""
+        problem, out = task.problem, np.zeros(len(folds))
+        if not problem.fit_intercept:
+            return out
+        mine = np.tile(np.arange(problem.n) < self._n_real, (len(folds), 1))
+        mine &= problem.weight > 0
+        mine[np.arange(len(folds)), [task.folds.left_out[fold][0] for fold in folds]] = False
+        levels = problem.loss.coefficient_levels(problem.weight)
+        inside, slack = mine.copy(), tolerances.AT_BOUND * problem.weight
+        for level in levels.T:
+            inside &= np.abs(coef - level) > slack
+        for i in np.flatnonzero(~inside.any(axis=1)):
+            low, high = intercept_limits(h[i], coef[i], levels, problem.loss, mine[i])
+            out[i] = max(high - b[i], b[i] - low, 0.0)
+        return out
 
     def alike(self, folds: IntArray, others: IntArray) -> None:
         """Solutions that are those of others but for equal rows."""
-        self.moved[folds], self.dtheta[folds] = self.moved[others], self.dtheta[others]
+        for part in (self.moved, self.dtheta, self.spare):
+            part[folds] = part[others]
 
 
 class LeaveOut:
@@ -387,7 +416,7 @@ class LeaveOut:
         good = (kkt <= goal) & (gap <= min(goal, EXCUSED)) & np.isfinite(moves.moved)
         places = np.flatnonzero(good & (moves.moved >= self.solved.width.min()))
         theta = self.solved.theta + moves.dtheta[places]
-        beyond = Beyond(places, theta, moves.moved[places])
+        beyond = Beyond(places, theta, moves.moved[places], moves.spare[places])
         return Outcome(value, ledger.wrong[0], how, kkt, gap, ~good, beyond)
 
     def _empty(self, count: int) -> Outcome:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import tolerances
+from ...judge.intercept import intercept_limits
 from ...problem.losses import PiecewiseLinear
 from ...types import BoolArray, FloatArray
 from .hinges import Hinges, hinges_of
@@ -32,6 +33,7 @@ __all__ = [
     "at_bound",
     "at_knot",
     "best_intercept",
+    "spare",
     "strictly_inside",
     "without_rounding",
 ]
@@ -131,6 +133,21 @@ def strictly_inside(problem: Reduced, coef: FloatArray) -> BoolArray:
     return inside
 
 
+def spare(problem: Reduced, coef: FloatArray, theta: FloatArray) -> float:
+    """How far b may go to either side: with no coefficient strictly inside it has an interval.
+
+    It is infinite where no row of the problem ends it.  Rows that are not in the problem may end it
+    sooner, and then its midpoint is another.
+    """
+    if not problem.fit_intercept or strictly_inside(problem, coef).any():
+        return 0.0
+    b, levels = float(theta[-1]), problem.loss.coefficient_levels(problem.box)
+    low, high = intercept_limits(
+        problem.values(theta) - b, coef, levels, problem.loss, problem.box > 0
+    )
+    return max(high - b, b - low, 0.0)
+
+
 def without_rounding(problem: Reduced, coef: FloatArray) -> FloatArray:
     """Coefficients that differ from those of a bound by rounding alone, made equal to them."""
     slack, out = ROUNDING * problem.box, coef
@@ -144,10 +161,12 @@ def best_intercept(problem: Hinges, w: FloatArray) -> float:
     """The intercept that minimises the objective for this w; the midpoint of an interval.
 
     The slope in b is -beta - sum of B_i s_i over the low hinges.  It starts low far to the left,
-    where the hinges with s = 1 are low, and rises by B_i at the b where hinge i has r_i = 0.
+    where the hinges with s = 1 are low, and rises by B_i at the b where hinge i has r_i = 0.  Hinges
+    without a box end no interval.
     """
     where = problem.knot - problem.along(w)
     order = np.argsort(where, kind="stable")
+    order = order[problem.box[order] > 0]
     at, rise = where[order], problem.box[order]
     slope = -problem.beta - float(problem.box[problem.sign > 0].sum()) + np.cumsum(rise)
     if not len(at):
