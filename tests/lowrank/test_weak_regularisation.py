@@ -68,7 +68,7 @@ def test_labels_and_values_are_those_of_the_kernel(m: int, repeated: bool, optio
 
 @pytest.mark.parametrize(("seed", "n"), [(41, 301), (231, 300), (231, 301)])
 def test_rows_far_from_the_margin_end_the_interval_of_b(seed: int, n: int) -> None:
-    """With no coefficient inside its box b has an interval, and few rows are in the small problem."""
+    """b has one where no coefficient is inside its box; the small problem holds few of the rows."""
     rng = np.random.default_rng(seed)
     y = np.where(np.arange(n) < (n + 1) // 2, 1.0, -1.0)
     X = rng.normal(size=(n, 3)) + 0.5 * y[:, None] * [1.0, 0.0, 0.0]

@@ -161,8 +161,8 @@ def best_intercept(problem: Hinges, w: FloatArray) -> float:
     """The intercept that minimises the objective for this w; the midpoint of an interval.
 
     The slope in b is -beta - sum of B_i s_i over the low hinges.  It starts low far to the left,
-    where the hinges with s = 1 are low, and rises by B_i at the b where hinge i has r_i = 0.  Hinges
-    without a box end no interval.
+    where the hinges with s = 1 are low, and rises by B_i at the b where hinge i has r_i = 0.
+    Hinges without a box end no interval.
     """
     where = problem.knot - problem.along(w)
     order = np.argsort(where, kind="stable")
