@@ -76,6 +76,7 @@ class LowRank:
         mass, largest_knot = _sides(task.problem)
         guesses = Guesses(sample, mass, task.problem.fit_intercept, workers)
         first = guesses.first(np.sort(task.grid.Cs))
+        guesses.let_go()
         spread = _spread(runner, sample, task.problem.fit_intercept)
         timings = {"kernel": perf_counter() - start}
         extent = Extent(spread.largest, largest_knot)
@@ -88,7 +89,6 @@ class LowRank:
         workers.watch.say("folds")
         before = perf_counter()
         if task.folds.every_row_alone:
-            guesses.let_go()
             # Rows that wait may take a sixteenth of the memory.
             waiting = max(1, task.budget // (16 * 8 * fmap.n_components))
             most = Most(waiting, _most_in_play(task))

@@ -293,9 +293,11 @@ class Solver:
 
     def without(self, columns: Sequence[Column]) -> list[Column]:
         """Better guesses for columns that leave out a fold, if all rows are in memory."""
-        return self.workers.map(
+        found = self.workers.map(
             lambda column: self.guesses.without(column, self.left_out[column.fold]), columns
         )
+        self.guesses.let_go()
+        return found
 
     def around(self, some: Sequence[Solved], count: int) -> Any:
         """About ``count`` rows nearest to the margin of each solution, in one pass.

@@ -109,7 +109,7 @@ class Guesses:
         return sample.Z[first], sample.loss.at(first)
 
     def let_go(self) -> None:
-        """Hold no rows of the sample twice, once no more guesses are wanted."""
+        """Hold no rows of the sample twice until guesses are wanted again."""
         self.__dict__.pop("_rows", None)
 
     def first(self, Cs: FloatArray) -> dict[int, Column]:
