@@ -1,8 +1,8 @@
 """How much memory a run may take, and where its features go.
 
-With ``memory_limit`` that is the limit, and without one half of what is free: as much as there is
-would be taken, so that a run on a large machine would take many times what it needs.  So without a
-limit the process is to stay within twice the features and a gigabyte, data and libraries included.
+With ``memory_limit`` that is the limit.  Without one the process is to stay within twice the
+features and a gigabyte, data and libraries included, and never to take more than half of what is
+free.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GAMMA_ROWS = 2000
 TIMES, BESIDES = 2, 10**9
 # Bytes that Python and its libraries take before anything is read.
 LIBRARIES = 250 * 10**6
-# Whatever the data take of that, so many bytes are for the work, besides features that are kept.
+# Whatever the data take of that, so many bytes are for the work, besides kept features.
 LEAST = 500 * 10**6
 
 
@@ -55,7 +55,8 @@ def memory_of(
     size = source.n * n_components * np.dtype(options.dtype).itemsize
     kept = size if store == "memory" else 0
     work = TIMES * size + BESIDES - LIBRARIES - _bytes_of(source)
-    least = max(LEAST, least_memory(source, options, n_components, source.n))
+    least = least_memory(source, options, n_components, source.n)
+    least = max(LEAST, least + 8 * n_components**2)  # several classes have features for columns
     return replace(options, features=store), min(budget, max(work, kept + least))
 
 
