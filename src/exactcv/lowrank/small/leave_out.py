@@ -52,9 +52,10 @@ __all__ = ["MATRICES", "MOST", "LeaveOut", "Outcome"]
 BLOCK = 256
 # Rows in play at first, besides the free ones (or as many as these), how many times more at each
 # further attempt, and at most: their kernel matrix takes 290 MB then.  There are so many MATRICES:
-# theirs, and the same with the rows that are left out.
+# theirs, and the same with the rows that are left out; COPIES of their features; and TABLES of the
+# free rows with each other and those left out.
 FIRST, MORE, MOST = 400, 2, 6000
-MATRICES = 2
+MATRICES, COPIES, TABLES = 2, 3, 5
 # Where rows beyond the small problem may have to be asked, and not all rows that matter be at hand,
 # the kernel matrix takes no more than so many times the room of the small problem.
 SHARE = 4
@@ -236,8 +237,7 @@ class LeaveOut:
             if not len(todo):
                 break
             self._select(tier)
-            size = MATRICES * 8 * (self.base.n + min(len(todo), BLOCK)) ** 2
-            with self.space.taken(size, self.cancel):
+            with self.space.taken(self._size(min(len(todo), BLOCK)), self.cancel):
                 self._K = self.base.Z @ self.base.Z.T
                 for start in range(0, len(todo), BLOCK):
                     mine = todo[start : start + BLOCK]
@@ -247,6 +247,12 @@ class LeaveOut:
                 del self._K
             todo = todo[out.escaped[todo]]
         return replace(out, beyond=Beyond.joined(beyond))
+
+    def _size(self, guests: int) -> int:
+        """Bytes for the rows in play with so many guests."""
+        n, m = self.base.n + guests, self.base.Z.shape[1]
+        free = min(int(np.count_nonzero(self.solved.free)), m + 1)
+        return 8 * (MATRICES * n * n + COPIES * n * m + TABLES * free * (free + guests))
 
     def _select(self, drift: float) -> None:
         """The rows in play: others of the small problem join the linear term."""
