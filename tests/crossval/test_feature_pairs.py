@@ -217,7 +217,7 @@ def test_dask_rows() -> None:
 
 
 def test_rows_of_one_block() -> None:
-    from exactcv.lowrank.shared import MadeRows
+    from exactcv.lowrank.rows.made import MadeRows
 
     made = MadeRows(np.arange(5.0)[:, None], np.arange(5), 2)
     assert np.concatenate([made.read(k) for k in range(3)]).ravel().tolist() == list(range(5))

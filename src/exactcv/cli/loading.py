@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..exceptions import InputError
-from ..lowrank.method import GAMMA_ROWS
+from ..lowrank.budget import GAMMA_ROWS
 from ..lowrank.options import Options
 from ..lowrank.rows.sampling import smallest_keys
 from ..lowrank.rows.spilled import SpilledRows

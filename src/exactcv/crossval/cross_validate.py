@@ -189,12 +189,15 @@ def cross_validate(
         minutes.  The result is that of the least error, and its ``grown`` and ``summary()`` say
         what was tried.
     memory_limit : int or str, optional
-        Bytes, or for example "2GB"; by default what the system has available.
+        Bytes, or for example "2GB"; by default what the system has available.  With ``approx`` it
+        is a budget for the work; without it the whole process stays within twice the features (8
+        bytes each) and 1 GB, and the work within half of what is available.
     method_options : dict, optional
         What only one method understands: ``exactcv.methods()[method].options`` names its options,
         their defaults and what they mean.  With ``approx``: ``features``
         ("memory", "spill" to disk, "recompute" in every pass; "auto" is the first if it takes at
-        most 40 percent of the memory, else the last), ``dtype`` of the features ("float64",
+        most 40 percent of ``memory_limit``, or of half of what is available, else the last),
+        ``dtype`` of the features ("float64",
         "float32"; sums are float64), ``folder`` to spill to, ``chunk_rows``, ``target_rows`` (in
         the small problems; more rows, fewer passes), ``cluster`` (False: do not use the active
         client) and ``landmarks`` of Nystroem ("random" rows, or "kmeans": the centres of clusters,

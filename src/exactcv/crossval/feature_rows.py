@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
+from ..lowrank.budget import memory_of
 from ..lowrank.options import Options
 from ..lowrank.rows.sources import RowSource
-from ..lowrank.task import FeatureProblem, FeatureTask
+from ..lowrank.task import FeatureProblem, FeatureTask, is_wide
 from ..problem.folds import Folds
 from ..problem.grid import Grid
 from ..problem.kernels import Kernel
@@ -33,7 +35,7 @@ class FeatureRows:
     approx: Approx | None
     n_components: int
     seed: int
-    budget: int
+    memory_limit: Any
     options: Options = field(default_factory=Options)
 
     def task(
@@ -53,8 +55,9 @@ class FeatureRows:
             loss=LossRule(plan.loss, plan.parameters).for_rows(y),
             landmarks=self.options.landmarks,
         )
-        wants = plan.want_decision
-        return FeatureTask(problem, folds, grid, wants, plan.tol, self.options, self.budget)
+        m, wide = self.n_components, self.approx is None and is_wide(self.source.p)
+        options, budget = memory_of(self.memory_limit, self.options, self.source, m, wide)
+        return FeatureTask(problem, folds, grid, plan.want_decision, plan.tol, options, budget)
 
 
 def feature_fold_models(task: FeatureTask, workers: Workers) -> FoldModels:

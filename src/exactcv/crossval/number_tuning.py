@@ -200,7 +200,7 @@ class NumberTuning:
 
         if n_components is not None or not self.grow_features:
             return solve(rows.n_components if n_components is None else n_components)
-        found, words = enough_components(solve, len(self.y), rows.budget)
+        found, words = enough_components(solve, len(self.y), rows.memory_limit)
         return replace(found, grown=words)
 
     def _curve(

@@ -180,8 +180,8 @@ class FeatureRequest:
         present, classes = inputs.Present.of(rows.weight, rows.y), rows.classes
         if not present.all:
             source, rows = keep_rows(source, present.rows), rows.part(present.rows, False)
-        budget = budget_of(given.memory_limit)
-        features = FeatureRows(source, given.kernel, approx, n_components, seed, budget, chosen)
+        limit = given.memory_limit
+        features = FeatureRows(source, given.kernel, approx, n_components, seed, limit, chosen)
         folds = inputs.check_folds(given.cv, rows, groups, given.random_state, present)
         grid = _feature_grid(given, plan, source, rows, seed, approx)
         return cls(features.task(plan, rows.y, rows.weight, folds, grid), classes, present)

@@ -37,7 +37,7 @@ from ..problem.folds import Folds, folds_among, leave_one_out_folds
 from ..problem.grid import Grid
 from ..problem.kernels import Kernel
 from ..report.presentation import Presented
-from ..runtime.memory import budget_of, check_memory
+from ..runtime.memory import check_memory
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
 from .settings import dense, grid_of, kernel_with, kernels_of, routed, rows_of
@@ -229,8 +229,8 @@ class KernelRegressor(Presented, TypedRegressor, BaseEstimator):
             )
         state = self.random_state
         seed = int(state) if isinstance(state, numbers.Integral) else checks.seed_from(state)
-        source, budget = ArrayRows(X, Options().chunk_rows), budget_of(self.memory_limit)
-        return FeatureRows(source, kernel, self.approx, m, seed, budget)
+        source = ArrayRows(X, Options().chunk_rows)
+        return FeatureRows(source, kernel, self.approx, m, seed, self.memory_limit)
 
     def _grid_by_few(
         self, X: Any, weight: FloatArray, C_scale: float, stand_ins: FeatureRows

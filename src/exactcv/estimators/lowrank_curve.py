@@ -16,15 +16,15 @@ from ..crossval.scoring import LeftOut, jackknife_se, shaped
 from ..crossval.tuning import count_by_weight, error_and_se
 from ..judge.certificate import Certificate, warn_if_short
 from ..judge.ledger import HOW
+from ..lowrank.budget import memory_of
 from ..lowrank.features import FeatureMap
 from ..lowrank.options import Options
-from ..lowrank.task import FeatureProblem, FeatureTask
+from ..lowrank.task import FeatureProblem, FeatureTask, is_wide
 from ..problem import checks, inputs
 from ..problem.grid import Grid, make_grid
 from ..problem.kernels import Kernel
 from ..problem.loss_rules import LossRule
 from ..report.overview import LeftOutRows, Overview
-from ..runtime.memory import budget_of
 from ..runtime.progress import Progress, following
 from ..runtime.threads import Workers
 from ..runtime.user_line import user_level
@@ -300,14 +300,16 @@ def _run(
         loss=LossRule(model.loss),
         feature_map=feature_map,
     )
+    wide = model.approx is None and is_wide(rows.source.p)
+    options, budget = memory_of(model.memory_limit, Options(), rows.source, n_components, wide)
     task = FeatureTask(
         problem=problem,
         folds=count_by_weight(rows.folds, grid, rows.sample_weight),
         grid=grid,
         want_decision=want_decision,
         tol=float(model.tol),
-        options=Options(),
-        budget=budget_of(model.memory_limit),
+        options=options,
+        budget=budget,
     )
     n_threads = checks.check_n_threads(model.n_jobs)
     with following(progress) as watch, Workers(n_threads, watch) as workers:

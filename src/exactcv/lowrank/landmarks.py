@@ -15,7 +15,7 @@ from scipy import sparse
 
 from ..types import FloatArray, IntArray
 
-__all__ = ["LANDMARKS", "landmarks_among"]
+__all__ = ["LANDMARKS", "landmarks_among", "most_rows"]
 
 LANDMARKS = ("random", "kmeans")
 # Rows that clusters are made of, for each landmark, and at least.
@@ -34,9 +34,13 @@ def landmarks_among(X: Any, m: int, how: str) -> Any:
     >>> landmarks_among(X, 2, "random").ravel(), landmarks_among(X, 2, "kmeans").ravel()
     (array([0., 9.]), array([0.1, 9.1]))
     """
-    if how == "random":
-        return X[:m]
-    return centres(X[: max(PER_LANDMARK * m, LEAST_ROWS)], m)
+    X = X[: most_rows(m, how)]
+    return X if how == "random" else centres(X, m)
+
+
+def most_rows(m: int, how: str) -> int:
+    """How many rows m landmarks are found among, at most."""
+    return m if how == "random" else max(PER_LANDMARK * m, LEAST_ROWS)
 
 
 def centres(X: Any, m: int) -> FloatArray:

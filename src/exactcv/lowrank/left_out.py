@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..judge.ledger import HOW
 from ..problem.folds import rises
 from ..problem.losses import PiecewiseLinear
+from ..runtime.space import Space
 from ..types import BoolArray, FloatArray, IntArray
 from .entries import Entries
 from .lost import Lost
@@ -22,7 +23,7 @@ from .small.leave_out import LeaveOut, Outcome
 from .solver import Column, Round, Runner, Solved, Solver
 from .verdict import Limits, Spread, limits_of, settled_near, verdict
 
-__all__ = ["Predict", "enter_tests", "leave_folds_out", "leave_one_out"]
+__all__ = ["Most", "Predict", "enter_tests", "leave_folds_out", "leave_one_out"]
 
 # Training problems of folds whose test rows are predicted in one pass.
 TOGETHER = 1000
@@ -85,6 +86,14 @@ class _Judge:
 
 
 @dataclass(frozen=True)
+class Most:
+    """How many rows there may be: that wait, with their features, and that are in play."""
+
+    waiting: int
+    in_play: int
+
+
+@dataclass(frozen=True)
 class _Leave:
     """Leaves out rows at one grid point, as something that can be sent elsewhere.
 
@@ -96,12 +105,16 @@ class _Leave:
     tol: float
     want_decision: bool
     cancel: NDArray[np.int32]
+    most_in_play: int
+    space: Space
 
     def _at(self, found: Round) -> LeaveOut:
         assert found.solved is not None
+        solved = found.solved.with_features()
         return LeaveOut(
-            found.solved, self.spread, self.largest, self.tol, self.want_decision, self.cancel
-        )
+            solved, self.spread, self.largest, self.tol, self.want_decision, self.cancel,
+            self.most_in_play, self.space,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -114,10 +127,10 @@ class _LeaveNear(_Leave):
     def __call__(
         self, limits: Limits, found: Round, l: int
     ) -> tuple[BoolArray, BoolArray, BoolArray, FloatArray, Outcome]:
-        assert found.solved is not None
-        wrong, open_, kept = settled_near(found.solved, limits, l, self.want_decision)
-        outcome = self._at(found).near_rows(np.flatnonzero(open_))
-        return wrong, open_, kept, found.solved.problem.Z[open_], outcome
+        leave = self._at(found)
+        wrong, open_, kept = settled_near(leave.solved, limits, l, self.want_decision)
+        outcome = leave.near_rows(np.flatnonzero(open_))
+        return wrong, open_, kept, leave.solved.problem.Z[open_], outcome
 
 
 @dataclass(frozen=True)
@@ -148,9 +161,9 @@ class _LeaveOneOut:
         solved: list[Solved],
         spread: Spread,
         entries: Entries,
-        most_waiting: int,
+        most: Most,
     ):
-        self.most_waiting, self.n_waiting = most_waiting, 0
+        self.most, self.n_waiting = most, 0
         self.solver, self.solved, self.spread, self.entries = solver, solved, spread, entries
         problem = entries.task.problem
         self.y, self.weight, self.loss = problem.y, problem.weight, problem.loss
@@ -188,7 +201,10 @@ class _LeaveOneOut:
 
     def _leaving(self, kind: type[Left]) -> Left:
         solver, largest = self.solver, float(self.weight.max())
-        return kind(self.spread, largest, solver.tol, self.want_decision, solver.workers.cancel)
+        return kind(
+            self.spread, largest, solver.tol, self.want_decision, solver.workers.cancel,
+            self.most.in_play, solver.space,
+        )  # fmt: skip
 
     def _enter(self, chunk: Chunk, found: Judged) -> None:
         rows = slice(chunk.start, chunk.start + len(chunk.y))
@@ -202,7 +218,7 @@ class _LeaveOneOut:
             features = found.Z[np.searchsorted(found.rows, which)]
             self.waiting[l].append((which, features))
             self.n_waiting += len(which)
-        if self.n_waiting > self.most_waiting:
+        if self.n_waiting > self.most.waiting:
             self._flush()
 
     def _flush(self) -> None:
@@ -219,12 +235,11 @@ class _LeaveOneOut:
         found = self.solver.runner.small(self._leaving(_LeaveFar), (), items)
         for (l, rows, Z), (outcome, _) in zip(some, found, strict=True):
             self._note(l, rows, Z, outcome)
-        for l in ready:
-            self.waiting[l] = []
 
     def _blocks(self, l: int) -> Iterator[tuple[int, IntArray, FloatArray]]:
         """What waits at a grid point, in blocks that can be solved side by side."""
         rows, Z = (np.concatenate(column) for column in zip(*self.waiting[l], strict=True))
+        self.waiting[l] = []
         for start in range(0, len(rows), MOST_AT_ONCE):
             mine = slice(start, start + MOST_AT_ONCE)
             yield l, rows[mine], Z[mine]
@@ -240,7 +255,7 @@ class _LeaveOneOut:
             standing = Standing(one.theta, np.sort(one.rows), mine, beyond)
             self.pending.append(_Pending(l, mine, Z[beyond.places], part, standing))
         self.lost.add(l, rows[outcome.escaped], Z[outcome.escaped])
-        if sum(len(some.rows) for some in self.pending) > self.most_waiting:
+        if sum(len(some.rows) for some in self.pending) > self.most.waiting:
             self._look_beyond()
 
     def _look_beyond(self) -> None:
@@ -274,15 +289,15 @@ def _within(rows: IntArray, part: slice) -> int:
 
 
 def leave_one_out(
-    solver: Solver, solved: list[Solved], spread: Spread, entries: Entries, most_waiting: int
+    solver: Solver, solved: list[Solved], spread: Spread, entries: Entries, most: Most
 ) -> int:
     """Labels (and values, if they are wanted) of all rows, at every grid point.
 
     Returns how many rows had to be solved over all rows.
 
-    Rows that bounds leave open wait until ``most_waiting`` have come together, with their features.
+    Rows that bounds leave open wait until ``most.waiting`` have come together.
     """
-    return _LeaveOneOut(solver, solved, spread, entries, most_waiting).run()
+    return _LeaveOneOut(solver, solved, spread, entries, most).run()
 
 
 # --- other folds --------------------------------------------------------------------------------

@@ -218,7 +218,7 @@ class Lost:
         """Labels (and values, if they are wanted) of all of them."""
         blocks = list(self._blocks())
         count = max(LEAST_AROUND, AROUND * self.spread.centre.size)
-        some = max(1, min(self.solver.room.capacity, MOST_AROUND) // count)
+        some = max(1, min(self.solver.room.together, MOST_AROUND) // count)
         for start in range(0, len(blocks), some):
             self._together(blocks[start : start + some], count)
 

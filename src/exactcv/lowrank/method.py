@@ -12,7 +12,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import isqrt
 from time import perf_counter
 from typing import Any
 
@@ -25,29 +26,35 @@ from ..problem.folds import rises
 from ..problem.grid import Grid
 from ..problem.kernels import Kernel, gamma_value
 from ..runtime.memory import readable
+from ..runtime.space import Space
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
+from .budget import GAMMA_ROWS, least_memory, least_sample
 from .entries import Entries
 from .features import FeatureMap, features_of, make_feature_map
-from .landmarks import landmarks_among
-from .left_out import leave_folds_out, leave_one_out
+from .landmarks import landmarks_among, most_rows
+from .left_out import Most, leave_folds_out, leave_one_out
 from .passes.distributed import DaskRows, DaskRunner, active_client
 from .passes.local import LocalRunner
 from .rows.sampling import smallest_keys
 from .rows.sources import ArrayRows
 from .small.guesses import Column, Guesses, Sample
-from .small.leave_out import MOST
+from .small.leave_out import MATRICES, MOST
 from .solver import LARGEST, Room, Runner, Solved, Solver
 from .task import FeatureProblem, FeatureTask
 from .verdict import Farthest, Spread
 
-__all__ = ["METHOD", "LowRank", "check_room", "fit_map", "least_memory", "runner_of"]
+__all__ = ["METHOD", "LowRank", "check_room", "fit_map", "runner_of"]
 
-# gamma="median" and "scale" are worked out on at most so many rows.
-GAMMA_ROWS = 2000
 # Rows whose features stay in memory, for first guesses and for counting; and so many, if that is
 # all of them.
 SAMPLE_ROWS, ALL_ROWS = 20_000, 65_536
+# What a pass collects of a row near a margin, features aside.
+ROW_BYTES = 64
+# So many rows may be in play in any case.
+LEAST_IN_PLAY = 1000
+# Of the memory, what the threads may have in large arrays at a time.
+AT_WORK = 0.5
 # Rows that are looked at together where all are asked for a few figures.
 BLOCK = 1 << 18
 
@@ -59,14 +66,17 @@ class LowRank:
         """Fill the entries; returns what was counted, ``timings`` among it."""
         start = perf_counter()
         workers.watch.say(f"features, {task.problem.n} rows")
-        fmap, sample = _features(task)
+        drawn = _draw(task)
+        fmap = drawn.feature_map
         entries.features(fmap)
         store = task.options.store_for(task.problem.n, fmap.n_components, task.budget)
         runner = runner_of(task, fmap, workers, store)
         # On a cluster the workers make features in the meantime.
+        sample = drawn.sample(task, runner)
         mass, largest_knot = _sides(task.problem)
         guesses = Guesses(sample, mass, task.problem.fit_intercept, workers)
         first = guesses.first(np.sort(task.grid.Cs))
+        guesses.let_go()
         spread = _spread(runner, sample, task.problem.fit_intercept)
         timings = {"kernel": perf_counter() - start}
         extent = Extent(spread.largest, largest_knot)
@@ -80,7 +90,8 @@ class LowRank:
         before = perf_counter()
         if task.folds.every_row_alone:
             # Rows that wait may take a sixteenth of the memory.
-            most = max(1, task.budget // (16 * 8 * fmap.n_components))
+            waiting = max(1, task.budget // (16 * 8 * fmap.n_components))
+            most = Most(waiting, _most_in_play(task))
             escaped = leave_one_out(solver, solved, spread, entries, most)
         else:
             escaped = 0
@@ -107,8 +118,29 @@ def _stats(solver: Solver, solved: list[Solved], store: str) -> dict[str, Any]:
 # --- features and rows ----------------------------------------------------------------------------
 
 
-def _features(task: FeatureTask) -> tuple[FeatureMap, Sample]:
-    """The fitted map, and a sample of rows with their features.
+@dataclass(frozen=True)
+class _Drawn:
+    """The fitted map, and the rows of the sample, X; None if these are all rows."""
+
+    feature_map: FeatureMap
+    rows: IntArray
+    X: Any
+
+    def sample(self, task: FeatureTask, runner: Runner) -> Sample:
+        """The rows with their features: those of the runner, if it has all of them here."""
+        problem, rows, X = task.problem, self.rows, self.X
+        if X is None and isinstance(runner, LocalRunner):
+            Z = runner.all_features()
+        else:
+            X = problem.source.take(rows) if X is None else X
+            made = features_of(self.feature_map, X, task.options.dtype)
+            Z = made.astype(np.float64, copy=False)
+        loss = problem.loss(problem.y[rows])
+        return Sample(rows, Z, loss, problem.weight[rows], self.X is None)
+
+
+def _draw(task: FeatureTask) -> _Drawn:
+    """The map, and the rows of the sample.
 
     Rows of weight zero are in neither: keys go by the place among the others, so that these are
     drawn as if they were alone.
@@ -119,14 +151,14 @@ def _features(task: FeatureTask) -> tuple[FeatureMap, Sample]:
     rows = smallest_keys(n_used, size, problem.seed)
     if n_used < problem.n:
         rows = np.flatnonzero(problem.weight > 0)[rows]
+    X = None
     if fmap is None:
-        fmap, X = fit_map(problem, rows)
-        X, rows = (X[np.argsort(rows)], np.arange(size)) if whole else (X, rows)
-    else:
-        rows = np.arange(size) if whole else rows
+        # Of all rows no copy is wanted.
+        few = most_rows(problem.n_components, problem.landmarks) if whole else size
+        fmap, X = fit_map(problem, rows[:few])
+    elif not whole:
         X = problem.source.take(rows)
-    Z = features_of(fmap, X, task.options.dtype).astype(np.float64, copy=False)
-    return fmap, Sample(rows, Z, problem.loss(problem.y[rows]), problem.weight[rows], whole)
+    return _Drawn(fmap, np.arange(size), None) if whole else _Drawn(fmap, rows, X)
 
 
 def fit_map(problem: FeatureProblem, rows: IntArray) -> tuple[FeatureMap, Any]:
@@ -162,8 +194,9 @@ def _sample_size(task: FeatureTask, n: int) -> int:
 
     Refuses n_components if not even the least fits.
     """
-    m, need = task.problem.n_components, least_memory(task, n)
-    least = min(n, max(GAMMA_ROWS, 2 * m))
+    m = task.problem.n_components
+    need = least_memory(task.problem.source, task.options, m, n)
+    least = least_sample(m, n)
     if need > task.budget:
         what = "columns" if task.problem.approx is None else "components"
         raise InputError(
@@ -172,22 +205,12 @@ def _sample_size(task: FeatureTask, n: int) -> int:
         )
     if task.options.target_rows is not None:
         return min(n, max(m, 2 * task.options.target(m)))
-    if n <= ALL_ROWS and 4 * 8 * m * n <= task.budget:
+    # The features that are kept are those of the sample, if it has all rows.
+    copies = 3 if task.options.features == "memory" else 4
+    if n <= ALL_ROWS and copies * 8 * m * n <= task.budget:
         return n
     wanted = max(SAMPLE_ROWS, 2 * task.options.target(m))
     return min(n, wanted, max(least, task.budget // (4 * 2 * 8 * m)))
-
-
-def least_memory(task: FeatureTask, n: int) -> int:
-    """Bytes without which n rows cannot be worked on, besides features that are kept.
-
-    Two rows of the sample a dimension, a chunk (features take twice their size while they are made)
-    and a few matrices of m x m.
-    """
-    source, m = task.problem.source, task.problem.n_components
-    least = min(n, max(GAMMA_ROWS, 2 * m))
-    chunk = min(int(np.diff(source.bounds).max()), task.options.chunk_rows)
-    return 8 * m * (2 * least + 2 * chunk + 4 * m + source.p)
 
 
 def _gamma(X: Any, kernel: Kernel) -> float:
@@ -242,8 +265,9 @@ def _solver(
         workers,
         task.problem.loss,
         extent,
-        _room(task, guesses.sample.Z.shape[1]),
+        _room(task, guesses.sample.Z.shape[1], _at_hand(runner)),
         task.problem.seed,
+        Space(int(AT_WORK * task.budget)),
     )
 
 
@@ -261,36 +285,51 @@ def _sides(problem: FeatureProblem) -> tuple[FloatArray, float]:
     return np.sum(masses, axis=0), largest
 
 
-def _room(task: FeatureTask, m: int) -> Room:
+def _at_hand(runner: Runner) -> bool:
+    """Are all features in the memory of this process, so that solutions need no copies?"""
+    return isinstance(runner, LocalRunner) and runner.at_hand is not None
+
+
+def _room(task: FeatureTask, m: int, at_hand: bool) -> Room:
     """How many rows small problems may have.
 
     Rows near margins may take an eighth of the memory while columns are solved, and a quarter with
-    the solutions of the grid, which hold them twice.
+    the solutions of the grid, which hold them twice; or where features are at hand, an eighth in
+    each small problem.
     """
     target = task.options.target(m)
-    capacity = task.budget // (8 * 8 * m)
+    together = task.budget // (8 * 8 * m)
+    held = together if at_hand else task.budget // (4 * 2 * 8 * m * len(task.grid))
     least = target if task.options.target_rows is not None else min(1000, target)
-    if task.options.target_rows is None and _all_in_play(task, m):
+    if task.options.target_rows is None and _all_in_play(task, m, at_hand):
         least = max(least, (task.problem.n + 1) // 2)  # twice as many are all
     return Room(
         target=target,
         least=least,
-        largest=min(LARGEST, max(target, task.budget // (4 * 2 * 8 * m * len(task.grid)))),
-        most=max(target, min(100 * target, capacity)),
-        capacity=capacity,
+        largest=min(LARGEST, max(target, held)),
+        most=max(target, min(100 * target, together)),
+        capacity=task.budget // (8 * ROW_BYTES) if at_hand else together,
+        together=together,
     )
 
 
-def _all_in_play(task: FeatureTask, m: int) -> bool:
+def _all_in_play(task: FeatureTask, m: int, at_hand: bool) -> bool:
     """Are small problems to have all rows?
 
     Where single rows are left out and their values are wanted, each must be solved: with all rows
     at hand by a drive along the path, which takes a fraction of a search in m dimensions.
     """
     n, folds = task.problem.n, task.folds
-    if not (task.want_decision and folds.every_row_alone and n <= MOST):
+    if not (task.want_decision and folds.every_row_alone and n <= _most_in_play(task)):
         return False
-    return 4 * 8 * n * n + 4 * 2 * 8 * n * m * len(task.grid) <= task.budget
+    held = 1 if at_hand else len(task.grid)
+    return 4 * 8 * n * n + 4 * 2 * 8 * n * m * held <= task.budget
+
+
+def _most_in_play(task: FeatureTask) -> int:
+    """How many rows may be in play where single rows are left out: their matrices have to fit."""
+    fitting = isqrt(int(AT_WORK * task.budget) // (8 * MATRICES))
+    return min(max(fitting, LEAST_IN_PLAY), MOST)
 
 
 METHOD = LowRank()

@@ -23,8 +23,8 @@ class Options:
     """How the features are kept.
 
     features : "auto", "memory", "spill" or "recompute"
-        "auto" is "memory" if that takes at most 40 percent of the memory budget, else
-        "recompute".
+        "auto" is "memory" if that takes at most 40 percent of ``memory_limit`` (of half of what is
+        free, without one), else "recompute".
     dtype : "float64" or "float32"
         Of the features; sums are in float64 whatever they are.
     chunk_rows : int

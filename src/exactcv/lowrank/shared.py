@@ -8,25 +8,26 @@ there each problem has the features of its rows made anew, by the same map.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import InputTypeError
 from ..runtime.threads import Workers
 from ..types import FloatArray, IntArray
+from .budget import least_memory
 from .features import FeatureMap, OwnColumns, features_of
-from .method import check_room, fit_map, least_memory, runner_of
+from .method import check_room, fit_map, runner_of
 from .passes.distributed import DaskRows
 from .passes.local import LocalRunner, scratch_array
 from .passes.sweep import Chunk
 from .rows.kept import keep_rows
+from .rows.made import MadeRows
 from .rows.sampling import smallest_keys
 from .solver import Runner
 from .task import FeatureProblem, FeatureTask
 
-__all__ = ["MadeRows", "SharedFeatures", "share"]
+__all__ = ["SharedFeatures", "share"]
 
 
 class SharedFeatures(Protocol):
@@ -83,7 +84,8 @@ class _Here:
         source, options = task.problem.source, task.options
         on_disk = options.store_for(source.n, fmap.n_components, task.budget) != "memory"
         size = source.n * fmap.n_components * np.dtype(options.dtype).itemsize
-        on_disk |= size + least_memory(task, source.n) > task.budget
+        need = least_memory(source, options, fmap.n_components, source.n)
+        on_disk |= size + need > task.budget
         Z = scratch_array((source.n, fmap.n_components), options.dtype, on_disk, options.folder)
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
@@ -154,39 +156,3 @@ class _WithDask:
 def _as_they_are(made_by: FeatureMap) -> OwnColumns:
     """The map of rows that are features already."""
     return OwnColumns(made_by.n_components, made_by.gamma)
-
-
-class MadeRows:
-    """Some rows of an array of features, as a source; chunks are views of it.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (all rows, m)
-    rows : ndarray of int
-        Row numbers, which rise; those that follow each other are read together.
-    chunk_rows : int
-
-    Examples
-    --------
-    >>> made = MadeRows(np.arange(8.0).reshape(8, 1), np.array([1, 2, 3, 6]), chunk_rows=2)
-    >>> made.bounds, made.read(2).ravel(), made.take(np.array([3, 0])).ravel()
-    (array([0, 2, 3, 4]), array([6.]), array([6., 1.]))
-    """
-
-    def __init__(self, Z: FloatArray, rows: IntArray, chunk_rows: int):
-        self._Z, self._rows = Z, rows
-        self.n, self.p = len(rows), Z.shape[1]
-        blocks = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
-        ends = np.append(blocks[1:], self.n)
-        starts = [np.arange(a, b, chunk_rows) for a, b in zip(blocks, ends, strict=True)]
-        self.bounds = np.concatenate([*starts, [self.n]]).astype(np.intp)
-
-    def read(self, k: int) -> FloatArray:
-        first, last = self._rows[self.bounds[k]], self._rows[self.bounds[k + 1] - 1]
-        return self._Z[first : last + 1]
-
-    def take(self, rows: IntArray) -> FloatArray:
-        return self._Z[self._rows[rows]]
-
-    def column(self, name: str) -> NoReturn:
-        raise InputTypeError(f"features have no column {name!r}")

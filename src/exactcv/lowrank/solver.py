@@ -35,9 +35,10 @@ from ..judge.certificate import attainable
 from ..judge.features import Extent, Tally, figures, tally
 from ..problem.loss_rules import LossRule
 from ..problem.losses import PiecewiseLinear
+from ..runtime.space import Space
 from ..runtime.threads import Workers
 from ..types import BoolArray, FloatArray, IntArray
-from .passes.sweep import Chunk, Columns, LeftOut, Sums, Work, merge, sweep
+from .passes.sweep import Chunk, Columns, Features, LeftOut, Sums, Work, merge, sweep
 from .small.around import Around
 from .small.beyond import Crossings, Standing
 from .small.guesses import STRIDES, WIDTH, Column, Guesses, Sample, like, widest_stride
@@ -58,6 +59,8 @@ EXCUSED = 1e-4
 CONTRACTION = 0.5
 # Of the difference between two neighbours, how far a guess in between may be off.
 BETWEEN = 0.1
+# Copies of its rows that the solver of a small problem has: all, distinct ones, those in reach.
+COPIES = 3
 # Rows that near to the margin are on it.
 ON_MARGIN = 1e-6
 # Rows in a small problem for each row that is on the margin, and at most.
@@ -71,6 +74,7 @@ class Room:
     target : in a small problem, about.
     least, largest, most : in a small problem at least, at most, and what it may grow to in need.
     capacity : that a pass may collect for all of its columns together.
+    together : that several small problems may have, with their features.
     """
 
     target: int
@@ -78,6 +82,7 @@ class Room:
     largest: int
     most: int
     capacity: int
+    together: int
 
 
 class Runner(Protocol):
@@ -128,7 +133,8 @@ class _Near(NamedTuple):
 class Solved:
     """A solution, the rows near its margin, and what the rest of the rows amount to.
 
-    problem : the small problem; ``rows`` are its row numbers, ``u`` their values at theta.
+    problem : the small problem, without the features of its rows if these are ``at_hand``;
+        ``rows`` are its row numbers, ``u`` their values at theta.
     width : (2,), every training row nearer to the margin is among them (by side).
     primal, gap, kkt : the objective (1/2 ||w||^2 + C sum w_i loss), its absolute duality gap and
         the violation of the optimality conditions, at theta.
@@ -149,6 +155,13 @@ class Solved:
     kkt: float
     at_bound: int
     home: Any = None
+    at_hand: Features | None = None
+
+    def with_features(self) -> Solved:
+        """The same with the features of its rows."""
+        if self.at_hand is None:
+            return self
+        return replace(self, problem=replace(self.problem, Z=self.at_hand.take(self.rows)))
 
     def coef_of(self, problem: Reduced, near: _Near) -> FloatArray:
         """Coefficients of other rows: those that are not in the small problem are at a bound."""
@@ -224,6 +237,8 @@ class Solver:
     room : Room
     seed : int
         For the keys of the rows.
+    space : Space
+        For what the threads have in large arrays.
     """
 
     def __init__(
@@ -238,13 +253,15 @@ class Solver:
         extent: Extent,
         room: Room,
         seed: int,
+        space: Space,
     ):
         self.runner, self.guesses, self.left_out = runner, guesses, left_out
         self.sample, self.counted = guesses.sample, guesses.sample.counted()
         self.fit_intercept, self.tol = fit_intercept, tol
         self.workers, self.loss, self.extent = workers, loss, extent
         self.room, self.seed = room, seed
-        self.rounds = Rounds(fit_intercept, tol, loss, extent, workers.cancel)
+        self.space = space
+        self.rounds = Rounds(fit_intercept, tol, loss, extent, workers.cancel, space)
         self.passes = self.steps = 0
 
     # ---- the path -------------------------------------------------------------------------------
@@ -276,9 +293,11 @@ class Solver:
 
     def without(self, columns: Sequence[Column]) -> list[Column]:
         """Better guesses for columns that leave out a fold, if all rows are in memory."""
-        return self.workers.map(
+        found = self.workers.map(
             lambda column: self.guesses.without(column, self.left_out[column.fold]), columns
         )
+        self.guesses.let_go()
+        return found
 
     def around(self, some: Sequence[Solved], count: int) -> Any:
         """About ``count`` rows nearest to the margin of each solution, in one pass.
@@ -398,9 +417,13 @@ def _without_rows(found: Round) -> Round:
     """The same without features, which the work that needs them finds where it is kept."""
     if found.solved is None:
         return found
-    problem = found.solved.problem
-    short = replace(problem, Z=np.zeros((problem.n, 0)))
+    short = _short(found.solved.problem)
     return found._replace(solved=replace(found.solved, problem=short))
+
+
+def _short(problem: Reduced) -> Reduced:
+    """The problem without features."""
+    return replace(problem, Z=np.zeros((problem.n, 0)))
 
 
 @dataclass(frozen=True)
@@ -412,9 +435,15 @@ class Rounds:
     loss: LossRule
     extent: Extent
     cancel: NDArray[np.int32]
+    space: Space
 
     def __call__(self, plan: Columns, sums: Sums, state: _State, p: int) -> Round:
         """The solution of the p-th column if it is proved, else the next guess."""
+        size = 8 * COPIES * plan.theta.shape[1] * int(np.count_nonzero(sums.gathered.of == p))
+        with self.space.taken(size, self.cancel):
+            return self._round(plan, sums, state, p)
+
+    def _round(self, plan: Columns, sums: Sums, state: _State, p: int) -> Round:
         column, rate, theta = state.column, float(plan.rate[p]), plan.theta[p]
         rest = sums.rest.tally(p, column.C)
         near = _near_rows(sums, p, self.loss)
@@ -439,9 +468,11 @@ class Rounds:
             rounds_of_all = state.rounds_of_all + _has_all(plan, p)
             if good or state.rounds + 1 >= MOST_ROUNDS or rounds_of_all >= ROUNDS_OF_ALL:
                 full = int(sums.rest.bound[p] + np.count_nonzero(at_bound(problem, reply.coef)))
+                at_hand = sums.gathered.at_hand
                 solved = Solved(
-                    column.C, theta, problem, near.rows, near.u, reply.coef, reply.state,
-                    plan.width[p], primal, gap, np.inf if blind else kkt, full,
+                    column.C, theta, problem if at_hand is None else _short(problem), near.rows,
+                    near.u, reply.coef, reply.state, plan.width[p], primal, gap,
+                    np.inf if blind else kkt, full, at_hand=at_hand,
                 )  # fmt: skip
                 return Round(solved, reply, primal)
         loss = rest.loss + column.C * float(near.weight @ near.loss.value(near.u))

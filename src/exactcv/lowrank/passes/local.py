@@ -9,18 +9,21 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...problem.folds import rises
 from ...runtime.memory import readable
 from ...runtime.threads import Workers
-from ...types import FloatArray
+from ...types import FloatArray, IntArray
 from ..features import FeatureMap, features_of
+from ..rows.made import MadeRows
 from ..rows.sources import RowSource
 from ..rows.spilled import no_room
-from .sweep import Chunk, Work
+from .sweep import Chunk, Features, Work
 
 __all__ = ["STORES", "LocalRunner", "scratch_array"]
 
@@ -53,6 +56,17 @@ def _reserve(handle: int, size: int) -> None:
     os.truncate(handle, size)
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """Features in one array of this process (`sweep.Features`)."""
+
+    Z: NDArray[np.floating]
+
+    def take(self, rows: IntArray) -> FloatArray:
+        every = len(rows) == len(self.Z) and rises(rows)
+        return np.asarray(self.Z if every else self.Z[rows], dtype=np.float64)
+
+
 class LocalRunner:
     """Chunks of one source, on the threads of ``workers``.
 
@@ -65,6 +79,11 @@ class LocalRunner:
     store : {"memory", "spill", "recompute"}
     dtype : numpy dtype of the features
     folder : where to spill
+
+    Attributes
+    ----------
+    at_hand : Features or None
+        All features, if they are in memory.
     """
 
     def __init__(
@@ -87,6 +106,11 @@ class LocalRunner:
             kept = scratch_array(shape, self.dtype, store == "spill", folder)
             workers.map(lambda k: self._fill(kept, k), range(len(self.bounds) - 1))
             self._kept = kept
+        self.at_hand: Features | None = None
+        if store == "memory":
+            self.at_hand = _Kept(self._kept)
+        elif isinstance(source, MadeRows) and source.in_memory:
+            self.at_hand = source
 
     def _fill(self, kept: NDArray[np.floating], k: int) -> None:
         out = kept[self.bounds[k] : self.bounds[k + 1]]
@@ -101,7 +125,17 @@ class LocalRunner:
         Z: FloatArray = np.asarray(kept, dtype=np.float64)
         # They may be labels of a byte, and one weight for all.
         y = np.asarray(self.y[rows], dtype=np.float64)
-        return Chunk(int(self.bounds[k]), Z, y, np.ascontiguousarray(self.weight[rows]))
+        weight = np.ascontiguousarray(self.weight[rows])
+        return Chunk(int(self.bounds[k]), Z, y, weight, self.at_hand)
+
+    def all_features(self) -> FloatArray:
+        """Those of all rows at once; where they are kept so, not a copy."""
+        if self._kept is not None and type(self._kept) is np.ndarray:
+            return np.asarray(self._kept, dtype=np.float64)
+        Z = np.empty((int(self.bounds[-1]), self.feature_map.n_components))
+        for k in range(len(self.bounds) - 1):
+            Z[self.bounds[k] : self.bounds[k + 1]] = self.chunk(k).Z
+        return Z
 
     def map(self, work: Callable[[Chunk], Result]) -> list[Result]:
         return self.workers.map(lambda k: work(self.chunk(k)), range(len(self.bounds) - 1))

@@ -31,6 +31,7 @@ from ..rows.sampling import row_keys
 __all__ = [
     "Chunk",
     "Columns",
+    "Features",
     "Gathered",
     "LeftOut",
     "Sums",
@@ -42,14 +43,26 @@ __all__ = [
 ]
 
 
+class Features(Protocol):
+    """The features of all rows, where these are at hand."""
+
+    def take(self, rows: IntArray) -> FloatArray:
+        """Of some rows, by their numbers, in float64; of all of them perhaps not a copy."""
+        ...
+
+
 @dataclass(frozen=True)
 class Chunk:
-    """Features, labels (or numbers) and weights of the rows from ``start`` on."""
+    """Features, labels (or numbers) and weights of the rows from ``start`` on.
+
+    ``at_hand`` has the features of the others too, if they are kept in this process.
+    """
 
     start: int
     Z: FloatArray
     y: FloatArray
     weight: FloatArray
+    at_hand: Features | None = None
 
     @property
     def rows(self) -> IntArray:
@@ -84,7 +97,9 @@ class Columns:
 class Gathered:
     """Rows near the margin; for each entry its column, where its row is among these, and its value.
 
-    Few arrays whatever the number of columns: each is a message of its own when they travel.
+    Few arrays whatever the number of columns: each is a message of its own when they travel.  Z has
+    no columns if the features are ``at_hand`` anyway: they are many, and several passes' worth of
+    them is kept.
     """
 
     rows: IntArray
@@ -94,21 +109,25 @@ class Gathered:
     of: IntArray
     index: IntArray
     u: FloatArray
+    at_hand: Features | None = None
 
     def column(self, p: int) -> tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray]:
         """Row numbers, features, labels (or numbers), weights and values of one column's rows."""
         entries = self.of == p
         k = self.index[entries]
-        return self.rows[k], self.Z[k], self.y[k], self.weight[k], self.u[entries]
+        rows = self.rows[k]
+        Z = self.Z[k] if self.at_hand is None else self.at_hand.take(rows)
+        return rows, Z, self.y[k], self.weight[k], self.u[entries]
 
     @classmethod
     def together(cls, parts: list[Gathered]) -> Gathered:
         """Those of rows that follow each other."""
         starts = np.cumsum([0, *(len(part.rows) for part in parts[:-1])])
         moved = [replace(one, index=one.index + at) for one, at in zip(parts, starts, strict=True)]
-        names = [field.name for field in fields(cls)]
+        names = [field.name for field in fields(cls) if field.name != "at_hand"]
         return cls(
-            **{name: np.concatenate([getattr(one, name) for one in moved]) for name in names}
+            **{name: np.concatenate([getattr(one, name) for one in moved]) for name in names},
+            at_hand=parts[0].at_hand,
         )
 
 
@@ -175,12 +194,13 @@ def gathered(chunk: Chunk, of: IntArray, rows: IntArray, u: FloatArray) -> Gathe
     position[used] = np.arange(len(used))
     return Gathered(
         rows=used + chunk.start,
-        Z=chunk.Z[used],
+        Z=chunk.Z[used, : None if chunk.at_hand is None else 0],
         y=chunk.y[used],
         weight=chunk.weight[used],
         of=of,
         index=position[rows],
         u=u,
+        at_hand=chunk.at_hand,
     )
 
 

@@ -108,6 +108,10 @@ class Guesses:
             return sample.Z, sample.loss
         return sample.Z[first], sample.loss.at(first)
 
+    def let_go(self) -> None:
+        """Hold no rows of the sample twice until guesses are wanted again."""
+        self.__dict__.pop("_rows", None)
+
     def first(self, Cs: FloatArray) -> dict[int, Column]:
         """The columns of a path that need a guess from the sample, by their place in rising Cs.
 

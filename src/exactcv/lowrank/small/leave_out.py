@@ -28,7 +28,7 @@ from ...engine.merged import Merged
 from ...engine.path import Point
 from ...judge import ledger as entries
 from ...judge.certificate import attainable
-from ...judge.features import rounding_floor
+from ...judge.features import lengths, rounding_floor
 from ...judge.intercept import intercept_limits
 from ...judge.ledger import Ledger
 from ...problem.folds import Folds
@@ -36,6 +36,7 @@ from ...problem.grid import Grid
 from ...problem.losses import PiecewiseLinear
 from ...problem.problem import Problem, Task
 from ...problem.repeated import copy_repeated
+from ...runtime.space import Space
 from ...types import FloatArray, IntArray
 from ..solver import EXCUSED, Solved
 from ..verdict import Spread, accuracy, walks
@@ -45,13 +46,16 @@ from .ordinary import engine_states, expanded
 from .reduced import Reduced, StateArray
 from .sites import Sites, sites_of
 
-__all__ = ["MOST", "LeaveOut", "Outcome"]
+__all__ = ["MATRICES", "MOST", "LeaveOut", "Outcome"]
 
 # Rows left out at a time.
 BLOCK = 256
 # Rows in play at first, besides the free ones (or as many as these), how many times more at each
-# further attempt, and at most: their kernel matrix takes 290 MB then.
+# further attempt, and at most: their kernel matrix takes 290 MB then.  There are so many MATRICES:
+# theirs, and the same with the rows that are left out; COPIES of their features; and TABLES of the
+# free rows with each other and those left out.
 FIRST, MORE, MOST = 400, 2, 6000
+MATRICES, COPIES, TABLES = 2, 3, 5
 # Where rows beyond the small problem may have to be asked, and not all rows that matter be at hand,
 # the kernel matrix takes no more than so many times the room of the small problem.
 SHARE = 4
@@ -177,6 +181,10 @@ class LeaveOut:
     tol : float
     want_decision : bool
     cancel : ndarray of one int32
+    most : int
+        Rows that may be in play.
+    space : Space
+        For their kernel matrices.
     """
 
     def __init__(
@@ -187,17 +195,19 @@ class LeaveOut:
         tol: float,
         want_decision: bool,
         cancel: NDArray[np.int32],
+        most: int,
+        space: Space,
     ):
         self.solved, self.spread, self.tol, self.cancel = solved, spread, tol, cancel
-        most = 0.0
+        self.most, self.space, walked = most, space, 0.0
         if spread.fit_intercept:
             sizes = np.full((2, 2), solved.C * largest)
-            most = float(walks(solved, sizes, accuracy(solved, spread))[1].max())
-        self._want_decision, self._walked = want_decision, most
+            walked = float(walks(solved, sizes, accuracy(solved, spread))[1].max())
+        self._want_decision, self._walked = want_decision, walked
         # Values have no proofs: if all rows are here, and not too many, all are solved here.
-        here = len(solved.rows) <= MOST and bool(np.isinf(solved.width).all())
+        here = len(solved.rows) <= most and bool(np.isinf(solved.width).all())
         self._all_here = want_decision and here
-        self._drift = 1.01 * (solved.C * largest * spread.most + most) + 1e-6
+        self._drift = 1.01 * (solved.C * largest * spread.most + walked) + 1e-6
 
     def _tiers(self, drift: float) -> list[float]:
         """How near to the margin rows must be to be in play: few at first, then more, then all."""
@@ -205,9 +215,9 @@ class LeaveOut:
         within = int(np.searchsorted(distance, drift))
         free = int(np.count_nonzero(self.solved.free))
         k, tiers = free + max(FIRST, free), []
-        most = MOST
+        most = self.most
         if drift > self.solved.width.min():
-            most = min(MOST, max(k, isqrt(SHARE * self.solved.problem.Z.size)))
+            most = min(most, max(k, isqrt(SHARE * self.solved.problem.Z.size)))
         while k < min(within, most):
             tiers.append(float(distance[k]))
             k *= MORE
@@ -227,13 +237,22 @@ class LeaveOut:
             if not len(todo):
                 break
             self._select(tier)
-            for start in range(0, len(todo), BLOCK):
-                mine = todo[start : start + BLOCK]
-                found = solve(mine)
-                _put(out, mine, found)
-                beyond.append(found.beyond.at(mine))
+            with self.space.taken(self._size(min(len(todo), BLOCK)), self.cancel):
+                self._K = self.base.Z @ self.base.Z.T
+                for start in range(0, len(todo), BLOCK):
+                    mine = todo[start : start + BLOCK]
+                    found = solve(mine)
+                    _put(out, mine, found)
+                    beyond.append(found.beyond.at(mine))
+                del self._K
             todo = todo[out.escaped[todo]]
         return replace(out, beyond=Beyond.joined(beyond))
+
+    def _size(self, guests: int) -> int:
+        """Bytes for the rows in play with so many guests."""
+        n, m = self.base.n + guests, self.base.Z.shape[1]
+        free = min(int(np.count_nonzero(self.solved.free)), m + 1)
+        return 8 * (MATRICES * n * n + COPIES * n * m + TABLES * free * (free + guests))
 
     def _select(self, drift: float) -> None:
         """The rows in play: others of the small problem join the linear term."""
@@ -258,7 +277,6 @@ class LeaveOut:
         self.base = replace(rows, Z=rows.Z[few], loss=rows.loss.at(few), box=box)
         self.coef = sites.total(solved.coef[kept])
         self.state = _of_sites(few[sites.of], solved.state[kept])[few]
-        self._K = self.base.Z @ self.base.Z.T
 
     def near_rows(self, which: IntArray) -> Outcome:
         """Leave out rows of the small problem, by their places in it."""
@@ -322,7 +340,7 @@ class LeaveOut:
     def _floor(self) -> float:
         """What rounding alone makes of the figures: no other way would do better."""
         problem, coef = self.solved.problem, np.abs(self.solved.coef)
-        length = np.linalg.norm(problem.Z, axis=1)
+        length = lengths(problem.Z)
         added = float(length @ coef) + float(np.linalg.norm(problem.a))
         return rounding_floor(added, float(length.max(initial=0.0)))
 
