@@ -84,7 +84,7 @@ def test_a_row_takes_no_share_of_its_own() -> None:
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_few_free_rows_prove_most(fit_intercept, monkeypatch) -> None:
-    """Rows that they prove are those that all of them prove, and all are asked of the rest alone."""
+    """They prove the rows that all of them prove, and all are asked of the rest alone."""
     rng = np.random.default_rng(2)
     free, left_out = rng.normal(size=(60, 70)), rng.normal(size=(300, 70))
     coef, value = rng.uniform(0.5, 1.0, 300), rng.uniform(0.0, 150.0, 300)
