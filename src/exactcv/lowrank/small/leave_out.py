@@ -28,7 +28,7 @@ from ...engine.merged import Merged
 from ...engine.path import Point
 from ...judge import ledger as entries
 from ...judge.certificate import attainable
-from ...judge.features import rounding_floor
+from ...judge.features import lengths, rounding_floor
 from ...judge.intercept import intercept_limits
 from ...judge.ledger import Ledger
 from ...problem.folds import Folds
@@ -322,7 +322,7 @@ class LeaveOut:
     def _floor(self) -> float:
         """What rounding alone makes of the figures: no other way would do better."""
         problem, coef = self.solved.problem, np.abs(self.solved.coef)
-        length = np.linalg.norm(problem.Z, axis=1)
+        length = lengths(problem.Z)
         added = float(length @ coef) + float(np.linalg.norm(problem.a))
         return rounding_floor(added, float(length.max(initial=0.0)))
 
