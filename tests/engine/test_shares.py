@@ -55,9 +55,8 @@ def test_sizes_are_those_of_the_shares(fit_intercept) -> None:
     rng = np.random.default_rng(1)
     free, left_out = rng.normal(size=(4, 9)), rng.normal(size=(6, 9))
     coef = rng.uniform(0.5, 1.0, 6)
-    rows = Leaving(
-        coef, (left_out**2).sum(axis=1), np.full(6, -1), lambda some: left_out[some] @ free.T
-    )
+    own, nowhere = (left_out**2).sum(axis=1), np.full(6, -1)
+    rows = Leaving(coef, own, nowhere, lambda some, of: left_out[some] @ free[of].T)
     wide = Shares(free @ free.T, np.full(4, -1e3), np.full(4, 1e3), fit_intercept, 0.0)
     base = free[:-1] - free[-1] if fit_intercept else free
     target = left_out - free[-1] if fit_intercept else left_out
@@ -76,15 +75,41 @@ def test_sizes_are_those_of_the_shares(fit_intercept) -> None:
 
 def test_a_row_takes_no_share_of_its_own() -> None:
     free = np.eye(3)
-    rows = Leaving(np.ones(3), np.ones(3), np.arange(3), lambda some: free[some])
+    rows = Leaving(np.ones(3), np.ones(3), np.arange(3), lambda some, of: free[some][:, of])
     shares = Shares(free @ free.T, np.full(3, -9.0), np.full(3, 9.0), False, 0.0)
     np.testing.assert_allclose(shares.moves(rows), 1.0, rtol=1e-6)
     assert not shares.prove(rows, np.full(3, 0.5)).any()
     assert shares.prove(rows, np.full(3, 1.2)).all()
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_few_free_rows_prove_most(fit_intercept, monkeypatch) -> None:
+    """They prove the rows that all of them prove, and all are asked of the rest alone."""
+    rng = np.random.default_rng(2)
+    free, left_out = rng.normal(size=(60, 70)), rng.normal(size=(300, 70))
+    coef, value = rng.uniform(0.5, 1.0, 300), rng.uniform(0.0, 150.0, 300)
+    place = np.where(np.arange(300) < 60, np.arange(300), -1)
+    left_out[:60] = free
+    asked: list[int] = []
+
+    def cross(some, of) -> np.ndarray:
+        if isinstance(of, slice):
+            asked.append(len(some))
+        return left_out[some] @ free[of].T
+
+    rows = Leaving(coef, (left_out**2).sum(axis=1), place, cross)
+    down, up = -rng.uniform(0.0, 1.0, 60), rng.uniform(0.0, 1.0, 60)
+    shares = Shares(free @ free.T, down, up, fit_intercept, 1e-9)
+    monkeypatch.setattr("exactcv.engine.shares.SOME", ())
+    expected = shares.prove(rows, value)
+    every, asked[:] = sum(asked), []
+    monkeypatch.setattr("exactcv.engine.shares.SOME", (20,))
+    np.testing.assert_array_equal(shares.prove(rows, value), expected)
+    assert 100 < np.count_nonzero(expected) < 300 and sum(asked) < 0.5 * every
+
+
 def test_without_free_rows_nothing_is_proved() -> None:
-    rows = Leaving(np.ones(2), np.ones(2), np.full(2, -1), lambda some: np.zeros((len(some), 0)))
+    rows = Leaving(np.ones(2), np.ones(2), np.full(2, -1), lambda some, _: np.zeros((len(some), 0)))
     shares = Shares(np.zeros((0, 0)), np.zeros(0), np.zeros(0), True, 0.0)
     assert not shares.prove(rows, np.full(2, 5.0)).any()
     assert np.isinf(shares.moves(rows)).all()

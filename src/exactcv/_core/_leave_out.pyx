@@ -40,15 +40,17 @@ cdef enum:
     MOST_ROUNDS = 40
     # Rounds allowed without a new low in the number of violators.
     PATIENCE = 3
-    # More violators than this mean that the step was too long.
-    MOST_VIOLATORS = 64
+    # More violators than this, or than a third of the rows in M, mean that the step was too long.
+    MANY_VIOLATORS = 64
+    VIOLATORS_SHARE = 3
     # How often rows wait for columns before each makes its own; with so few in M they do not wait.
     ATTEMPTS = 8
     FEW_FREE = 24
-    # Where so many rows on end have come to nothing, or so many have had more than FAR events each,
-    # the others do not try: another start is better.
+    # Where so many rows on end have come to nothing, or so many have had more than FAR events each
+    # (or than a quarter of the rows in M), the others do not try: another start is better.
     GIVE_UP = 6
     FAR = 48
+    FAR_SHARE = 4
     # Systems so small take less time than a call of LAPACK.
     FEW_UNKNOWN = 8
     # So many rows may leave their place at once on a part of the way.
@@ -172,11 +174,15 @@ cdef class LeaveOut:
     cdef double unit
     cdef bint waits
     cdef bint hasty
+    cdef Py_ssize_t most_violators
+    cdef Py_ssize_t far
     cdef readonly Py_ssize_t events
 
     def __init__(self, Base base, double near, const double[::1] offset, double given):
         cdef Py_ssize_t i
         self.base, self.drive, self.a, self.near = base, Drive(base), base.a, near
+        self.most_violators = max(MANY_VIOLATORS, base.k // VIOLATORS_SHARE)
+        self.far = max(FAR, base.k // FAR_SHARE)
         self.offset, self.given = offset, given
         # The root of K's diagonal, as a power of two: dividing by it loses nothing.
         self.unit = exp2(round(0.5 * log2(base.scale))) if base.scale > 0 else 1.0
@@ -250,7 +256,7 @@ cdef class LeaveOut:
                     if outcome[r] != WAITING:
                         continue
                     if not self.hasty and in_vain[way] >= GIVE_UP or drive == NOBODY and (
-                            tried[way] >= GIVE_UP and spent[way] > FAR * tried[way]):
+                            tried[way] >= GIVE_UP and spent[way] > self.far * tried[way]):
                         outcome[r] = STALLED
                         continue
                     before = self.events
@@ -275,7 +281,7 @@ cdef class LeaveOut:
                     outcome[r] = self._drive_out(
                         position[r], taken[r],
                         &column[column_of[r], 0] if column_of[r] >= 0 else NULL, &out[r, 0])
-                    if outcome[r] != DONE or self.events - before > FAR:
+                    if outcome[r] != DONE or self.events - before > self.far:
                         too_long[way] += 1
                     else:
                         too_long[way] = 0
@@ -428,7 +434,7 @@ cdef class LeaveOut:
                 patience -= 1
             else:
                 return STALLED
-            if count > (FEW_UNKNOWN if self.hasty else MOST_VIOLATORS):
+            if count > (FEW_UNKNOWN if self.hasty else self.most_violators):
                 return STALLED
             outcome = self._move(count)
             if outcome != DONE:

@@ -297,7 +297,7 @@ class LeaveOneOut:
             leaves.taken,
             problem.diagonal[who],
             place[who],
-            lambda some: K[np.ix_(who[some], members)],
+            lambda some, free: K[np.ix_(who[some], members[free])],
         )
         room = bottom - full.coef[members], top - full.coef[members]
         shares = Shares(K[np.ix_(members, members)], *room, problem.fit_intercept, gap)

@@ -57,6 +57,8 @@ ROUNDS_OF_ALL = 3
 EXCUSED = 1e-4
 # The next guess is expected to be this much nearer than the last step was long.
 CONTRACTION = 0.5
+# With more than this left of the error a sample is too small: in many dimensions it says little.
+SLOW = 0.5
 # Of the difference between two neighbours, how far a guess in between may be off.
 BETWEEN = 0.1
 # Copies of its rows that the solver of a small problem has: all, distinct ones, those in reach.
@@ -405,11 +407,13 @@ class Solver:
             state.exact = False
             return
         state.best, state.best_theta = found.primal, theta
-        if found.blind or state.rounds % MANY_ROUNDS == 0:
+        moved, sampled = self.counted.apart(reply.theta, theta), plan.rate[p] < 1.0
+        beyond = sampled or WIDTH * moved > width.min()
+        error = CONTRACTION * moved if beyond else 0.0
+        slow = sampled and state.error is not None and error > SLOW * state.error
+        if found.blind or slow or state.rounds % MANY_ROUNDS == 0:
             state.target = min(2 * state.target, self.room.most)
-        moved = self.counted.apart(reply.theta, theta)
-        beyond = plan.rate[p] < 1.0 or WIDTH * moved > width.min()
-        state.theta, state.error = reply.theta, CONTRACTION * moved if beyond else 0.0
+        state.theta, state.error = reply.theta, error
         state.exact = bool(plan.rate[p] == 1.0)
 
 

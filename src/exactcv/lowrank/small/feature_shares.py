@@ -54,7 +54,7 @@ class Shares:
 
     def _rows(self, Z: FloatArray, coef: FloatArray, place: IntArray) -> engine.Leaving:
         own = np.einsum("ij,ij->i", Z, Z)
-        return engine.Leaving(coef, own, place, lambda some: Z[some] @ self.Z.T)
+        return engine.Leaving(coef, own, place, lambda some, free: Z[some] @ self.Z[free].T)
 
     def reach(self, Z: FloatArray, coef: FloatArray) -> float:
         """How far any row's value can move when one of these, none of them free, is left out."""

@@ -16,7 +16,7 @@ from ...runtime.threads import Workers
 from ...types import BoolArray, FloatArray, IntArray
 from .reduced import Reduced, Reply, at_knot
 from .sites import Sites, sites_of
-from .solve import solve
+from .solve import approach, solve
 
 __all__ = ["STRIDES", "WIDTH", "Column", "Guesses", "Sample", "like", "widest_stride"]
 
@@ -55,8 +55,11 @@ class Sample:
         """Some of the rows, if they are all there are: enough to count by."""
         if not self.whole or self.n <= COUNTED:
             return self
-        some = np.arange(0, self.n, -(-self.n // COUNTED))
-        return Sample(self.rows[some], self.Z[some], self.loss.at(some), self.weight[some])
+        return self.some(np.arange(0, self.n, -(-self.n // COUNTED)))
+
+    def some(self, which: IntArray) -> Sample:
+        """Not all of the rows."""
+        return Sample(self.rows[which], self.Z[which], self.loss.at(which), self.weight[which])
 
     def apart(self, one: FloatArray, other: FloatArray) -> float:
         """Root mean square difference of the decision values of two guesses."""
@@ -128,10 +131,13 @@ class Guesses:
         if self.sample.whole:
             found = self._path(Cs, self.sample.weight)
             return [self._column(C, -1, one) for C, one in zip(Cs, found, strict=True)]
-        count = self.sample.n
-        parts = [np.arange(count) < k for k in (count, count // 2)]
-        weights = [np.where(part, self.sample.weight, 0.0) for part in parts]
-        good, rough = self.workers.map(lambda weight: self._path(Cs, self._like(weight)), weights)
+        half = self.sample.some(np.arange(max(1, self.sample.n // 2)))
+        less = Guesses(half, self.mass, self.fit_intercept, self.workers)
+        # What is asked of half of the rows is how far it is from what all of them say.
+        good, rough = self.workers.map(
+            lambda one: one._path(Cs, one._like(one.sample.weight), one is less), (self, less)
+        )
+        self.steps += less.steps
         columns = []
         for C, one, other in zip(Cs, good, rough, strict=True):
             error = self.sample.apart(one.theta, other.theta)
@@ -146,22 +152,27 @@ class Guesses:
         weight[left_out] = 0.0
         return self._column(column.C, column.fold, self._solve(column.C, weight, column.theta))
 
-    def _path(self, Cs: FloatArray, weight: FloatArray) -> list[Reply]:
-        """Solutions along rising Cs."""
+    def _path(self, Cs: FloatArray, weight: FloatArray, roughly: bool = False) -> list[Reply]:
+        """Solutions along rising Cs; what is near them if ``roughly`` will do."""
         theta, out = np.zeros(self.sample.Z.shape[1] + 1), []
         for C in Cs:
-            reply = self._solve(float(C), weight, theta)
+            reply = self._solve(float(C), weight, theta, roughly)
             theta = reply.theta
             out.append(reply)
         return out
 
-    def _solve(self, C: float, weight: FloatArray, theta: FloatArray) -> Reply:
+    def _solve(
+        self, C: float, weight: FloatArray, theta: FloatArray, roughly: bool = False
+    ) -> Reply:
         Z, loss = self._rows
         box = C * self._sites.total(weight)
         problem = Reduced(Z, loss, box, np.zeros(Z.shape[1]), 0.0, self.fit_intercept)
         distinct = Sites(np.arange(len(Z)), np.arange(len(Z)))
-        tau = NEARBY if theta.any() else None
-        reply = solve(problem, theta, self.workers.cancel, tau, distinct)
+        if roughly and theta.any():
+            reply = approach(problem, theta, NEARBY)
+        else:
+            tau = NEARBY if theta.any() else None
+            reply = solve(problem, theta, self.workers.cancel, tau, distinct)
         self.steps += reply.steps
         return reply
 

@@ -106,10 +106,15 @@ class Aside:
         """
         out = np.zeros(len(dtheta), dtype=bool)
         shift = dtheta[:, -1] * self.whole.fit_intercept
-        for start in range(0, len(self.rows), STRIP):
-            rows = self.rows[start : start + STRIP]
+        for start in range(0, self.whole.n, STRIP):
+            strip = slice(start, start + STRIP)
+            first, last = np.searchsorted(self.rows, [start, start + STRIP])
+            rows = self.rows[first:last]
+            if 2 * len(rows) >= STRIP:  # a copy of their features would cost more
+                moved = (self.whole.Z[strip] @ dtheta[:, :-1].T)[rows - start]
+            else:
+                moved = self.whole.Z[rows] @ dtheta[:, :-1].T
             u, loss = self.u[rows], self.whole.loss.at(rows)
-            moved = self.whole.Z[rows] @ dtheta[:, :-1].T
             moved += shift + u[:, None]
             out |= passing(loss, u, moved, spare).any(axis=0)
         return out

@@ -163,7 +163,7 @@ class LeaveRowsOut:
             coef[rows],
             problem.length[rows] ** 2,
             place[rows],
-            lambda some: gram(problem.X[rows[some]], columns),
+            lambda some, of: gram(problem.X[rows[some]], columns[:, of]),
         )
         return shares.prove(leaving, np.sign(coef[rows]) * solved.u[rows] - self.slack)
 
