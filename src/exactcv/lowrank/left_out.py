@@ -39,7 +39,8 @@ class Judged:
 
     wrong : (rows, L).  kept : how many slots have no coefficient.
     row, point : the slots that are open, by rising row number.
-    rows, Z : numbers and features of the rows that are open somewhere.
+    rows, Z : numbers and features of the rows that are open somewhere; no columns of features if
+        these are at hand.
     value : (rows, L), if values are wanted.
     """
 
@@ -72,7 +73,7 @@ class _Judge:
             row + chunk.start,
             point.astype(np.int32),
             used + chunk.start,
-            chunk.Z[used],
+            chunk.Z[used] if chunk.at_hand is None else np.zeros((len(used), 0)),
             found.value,
         )
 
@@ -87,7 +88,7 @@ class _Judge:
 
 @dataclass(frozen=True)
 class Most:
-    """How many rows there may be: that wait, with their features, and that are in play."""
+    """How many rows there may be: that wait with their features, and that are in play."""
 
     waiting: int
     in_play: int
@@ -121,16 +122,17 @@ class _Leave:
 class _LeaveNear(_Leave):
     """Rows of the small problem: (wrong, open, kept) by the bounds, and those that are solved.
 
-    With the features of these.
+    With the features of these, unless they are at hand.
     """
 
     def __call__(
         self, limits: Limits, found: Round, l: int
     ) -> tuple[BoolArray, BoolArray, BoolArray, FloatArray, Outcome]:
+        assert found.solved is not None
         leave = self._at(found)
         wrong, open_, kept = settled_near(leave.solved, limits, l, self.want_decision)
         outcome = leave.near_rows(np.flatnonzero(open_))
-        return wrong, open_, kept, leave.solved.problem.Z[open_], outcome
+        return wrong, open_, kept, found.solved.problem.Z[open_], outcome
 
 
 @dataclass(frozen=True)
@@ -138,9 +140,10 @@ class _LeaveFar(_Leave):
     """Rows beyond the small problem."""
 
     def __call__(
-        self, found: Round, Z: FloatArray, loss: PiecewiseLinear, weight: FloatArray
+        self, found: Round, rows: IntArray, Z: FloatArray, loss: PiecewiseLinear, weight: FloatArray
     ) -> Outcome:
-        return self._at(found).far_rows(Z, loss, weight)
+        leave = self._at(found)
+        return leave.far_rows(leave.solved.features_of(rows, Z), loss, weight)
 
 
 @dataclass(frozen=True)
@@ -217,7 +220,7 @@ class _LeaveOneOut:
             which = found.row[found.point == l]
             features = found.Z[np.searchsorted(found.rows, which)]
             self.waiting[l].append((which, features))
-            self.n_waiting += len(which)
+            self.n_waiting += len(which) * (chunk.at_hand is None)
         if self.n_waiting > self.most.waiting:
             self._flush()
 
@@ -229,7 +232,7 @@ class _LeaveOneOut:
         self.n_waiting = 0
         some = [one for l in ready for one in self._blocks(l)]
         items = [
-            (self.solved[l].home, Z, self.loss(self.y[rows]), self.weight[rows])
+            (self.solved[l].home, rows, Z, self.loss(self.y[rows]), self.weight[rows])
             for l, rows, Z in some
         ]
         found = self.solver.runner.small(self._leaving(_LeaveFar), (), items)
@@ -240,8 +243,9 @@ class _LeaveOneOut:
         """What waits at a grid point, in blocks that can be solved side by side."""
         rows, Z = (np.concatenate(column) for column in zip(*self.waiting[l], strict=True))
         self.waiting[l] = []
-        for start in range(0, len(rows), MOST_AT_ONCE):
-            mine = slice(start, start + MOST_AT_ONCE)
+        size = min(MOST_AT_ONCE, self.most.waiting)
+        for start in range(0, len(rows), size):
+            mine = slice(start, start + size)
             yield l, rows[mine], Z[mine]
 
     def _note(self, l: int, rows: IntArray, Z: FloatArray, outcome: Outcome) -> None:
@@ -254,7 +258,7 @@ class _LeaveOneOut:
             mine, part = rows[beyond.places], outcome.some(beyond.places)
             standing = Standing(one.theta, np.sort(one.rows), mine, beyond)
             self.pending.append(_Pending(l, mine, Z[beyond.places], part, standing))
-        self.lost.add(l, rows[outcome.escaped], Z[outcome.escaped])
+        self._lose(l, rows, Z, outcome.escaped)
         if sum(len(some.rows) for some in self.pending) > self.most.waiting:
             self._look_beyond()
 
@@ -267,8 +271,12 @@ class _LeaveOneOut:
         crossed = work.join(self.solver.runner.map(work))
         for some, mine in zip(self.pending, crossed.solutions, strict=True):
             self._settle(some.l, some.rows[~mine], some.outcome.some(~mine))
-            self.lost.add(some.l, some.rows[mine], some.Z[mine])
+            self._lose(some.l, some.rows, some.Z, mine)
         self.pending = []
+
+    def _lose(self, l: int, rows: IntArray, Z: FloatArray, which: BoolArray) -> None:
+        rows, Z = rows[which], Z[which]
+        self.lost.add(l, rows, self.solved[l].features_of(rows, Z))
 
     def _settle(self, l: int, rows: IntArray, outcome: Outcome) -> None:
         """Enter solutions that hold."""

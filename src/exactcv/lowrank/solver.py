@@ -165,6 +165,10 @@ class Solved:
             return self
         return replace(self, problem=replace(self.problem, Z=self.at_hand.take(self.rows)))
 
+    def features_of(self, rows: IntArray, Z: FloatArray) -> FloatArray:
+        """Those of rows by their numbers: Z, unless they are at hand."""
+        return Z if self.at_hand is None else self.at_hand.take(rows)
+
     def coef_of(self, problem: Reduced, near: _Near) -> FloatArray:
         """Coefficients of other rows: those that are not in the small problem are at a bound."""
         coef = problem.held(near.u)
