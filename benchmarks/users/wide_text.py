@@ -77,8 +77,9 @@ def one(n: int, cv: str, Cs: list[float], limit: str) -> list[str]:
         memory_limit=limit,
     )  # fmt: skip
     seconds, peak = process_time() - start, getrusage(RUSAGE_SELF).ru_maxrss / 1e6
-    theirs = sum(linear_svc(X, y, C, cv) for C in Cs)
     stats = found.stats
+    command.say(f"{n} {cv}: {seconds:.1f} CPU s, {found.timings}, {peak:.2f} GB, {stats}")
+    theirs = sum(linear_svc(X, y, C, cv) for C in Cs)
     line = [
         str(n), f"{X.nnz / n:.0f}", cv, " ".join(f"{C:g}" for C in Cs), f"{seconds:.1f}",
         f"{theirs:.1f}", str(found.certificate.exact),
