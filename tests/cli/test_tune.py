@@ -337,7 +337,6 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         ["--Cs", "abc"],
         ["--cv", "1"],
         ["--nested", "1"],
-        ["--nested", "5", "--approx", "rff"],
         ["--scoring", "foo"],
         ["--Cs", "1", "--lambdas", "2"],
     ],

@@ -360,7 +360,7 @@ def test_the_exact_kernel_gives_way_to_features_when_it_would_take_hours() -> No
     assert "hours of one processor" in (chosen.said or "")
     # Few points, or what needs the matrix, or the user's word for it: the exact kernel.
     for more in (
-        {"gamma": "0.1", "cs": "1"}, {"nested": "5"}, {"every_c": True}, {"loss": "squared_hinge"},
+        {"gamma": "0.1", "cs": "1"}, {"every_c": True}, {"loss": "squared_hinge"},
         {"approx": "none"},
     ):  # fmt: skip
         other = choose_kernel(TuneSettings(target="y", **more), n=32561, memory_limit="90TB")

@@ -159,7 +159,7 @@ def test_what_is_chosen() -> None:
     loo = TuneSettings(target="target", kernel="linear", cv="loo")
     assert choice(20_000, "1GB", loo).columns and choice(20_000, "1GB", loo).settings.cv == "loo"
     # Who asks for the matrix gets it, and so does who needs it.
-    for more in ({"approx": "none"}, {"nested": "5"}, {"every_c": True}, {"method": "refit"}):
+    for more in ({"approx": "none"}, {"every_c": True}, {"method": "refit"}):
         other = TuneSettings(target="target", kernel="linear", **more)  # type: ignore[arg-type]
         assert not choice(1000, asked=other).columns
     assert not choice(1000, p=100).columns

@@ -15,7 +15,7 @@ import exactcv
 from exactcv import SVCCV, nested_cross_validate
 from exactcv.crossval import nested as nested_module
 from exactcv.crossval import two_rows
-from exactcv.exceptions import InputError, Interrupted, UnsupportedError
+from exactcv.exceptions import InputError, Interrupted
 
 mpl.use("Agg")
 CS, GAMMAS = [0.3, 1.0, 4.0], [0.2, 1.0]
@@ -202,8 +202,6 @@ def test_bad_input_says_what_to_use_instead() -> None:
         nested_cross_validate(X, y, Cs=CS, groups=groups, outer=LeaveOneGroupOut())
     with pytest.raises(InputError, match=r"roc_auc.*outer fold 0 tests no row.*leave_pair_out"):
         nested_cross_validate(X, y, Cs=CS, scoring="roc_auc", outer="loo")
-    with pytest.raises(UnsupportedError, match="approx=None"):
-        SVCCV(approx="rff").nested_score(X, y)
 
 
 def test_interrupted_brings_the_folds_that_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:

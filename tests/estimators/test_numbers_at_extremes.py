@@ -112,8 +112,3 @@ def test_what_each_method_promises() -> None:
     assert promised("jackknife-minmax", 0.9, 40, 40) == 0.9
     # Barber and others (2021), Theorem 4: 1 - 2 alpha - min(.36, .75 / 11) with K = 10 folds of 4.
     assert promised("cv+", 0.9, 40, 10) == pytest.approx(0.8 - 0.75 / 11)
-
-
-def test_nested_scores_of_quantiles_are_refused() -> None:
-    with pytest.raises(exactcv.ExactCVError, match="one prediction a row"):
-        QuantileSVRCV().nested_score(X, Y)

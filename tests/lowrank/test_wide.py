@@ -5,6 +5,7 @@ The oracle is the exact engine on the kernel matrix X X'.
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
@@ -212,3 +213,21 @@ def test_rows_whose_products_overflow_are_refused(wide) -> None:
     X[3, 5] = 1e160
     with pytest.raises(exactcv.InputError, match="too large"):
         exactcv.cross_validate(sparse.csr_matrix(X), y, kernel="linear", Cs=[1.0])
+
+
+def test_threads_do_not_take_more_memory_than_there_is(wide) -> None:
+    """Each has matrices of its own, so that fewer are at work where these are large."""
+    X, y = make_rows(900, 700, share=0.05)
+    rows, limit = sparse.csr_matrix(X), 60_000_000
+    given: dict[str, Any] = {"kernel": "linear", "Cs": [1.0], "memory_limit": limit}
+    exactcv.cross_validate(rows[:90], y[:90], **given)  # what is imported when it is first needed
+    found, peaks = [], []
+    for n_jobs in (1, 4):
+        tracemalloc.start()
+        found.append(exactcv.cross_validate(rows, y, n_jobs=n_jobs, **given))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert found[0].stats["solved"] > 4 * method.LEAST_BLOCK  # there is work for all of them
+    assert max(peaks) < limit
+    np.testing.assert_array_equal(found[0].wrong, found[1].wrong)
+    assert found[1].certificate.exact

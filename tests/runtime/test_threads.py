@@ -315,3 +315,23 @@ def test_nothing_else_sets_the_threads_of_blas() -> None:
     package = Path(exactcv.__file__).parent
     users = [path for path in package.rglob("*.py") if "threadpoolctl" in path.read_text("utf-8")]
     assert [path.relative_to(package).as_posix() for path in users] == ["runtime/threads.py"]
+
+
+def test_a_pool_runs_no_more_at_a_time_than_it_is_told() -> None:
+    lock, here, most = threading.Lock(), [0], []
+
+    def work(k: int) -> int:
+        with lock:
+            here[0] += 1
+            most.append(here[0])
+        threading.Event().wait(0.01)
+        with lock:
+            here[0] -= 1
+        return k
+
+    with Workers(4) as workers:
+        assert workers.map(work, range(12), 2) == list(range(12))
+        assert max(most) <= 2
+        most.clear()
+        workers.map(work, range(12))
+    assert max(most) > 2

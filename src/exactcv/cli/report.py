@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..exceptions import FileError
-from ..report.after_tuning import AfterTuning
+from ..report.after_tuning import AfterTuning, middle_of
 from ..report.html.page import Page, render
 from ..storage.atomic import translated, write_text
 from ..storage.model_file import load_model
@@ -38,7 +38,11 @@ def report(folder: Path, out: Path | None = None) -> Path:
         ) from error
     it = (model.estimator if isinstance(model, TableModel) else model)._overview()
     nested = run["result"].get("nested")
-    after = None if nested is None else AfterTuning.of_record(nested)
+    after = None
+    if isinstance(nested, list):  # one for each quantile
+        after = middle_of([AfterTuning.of_record(one) for one in nested])
+    elif nested is not None:
+        after = AfterTuning.of_record(nested)
     text = render(
         Page(
             overview=replace(it, timings=timings, nested=after),

@@ -18,6 +18,7 @@ __all__ = [
     "gammas_around",
     "parse_class_weight",
     "parse_grid",
+    "splitter",
 ]
 
 MOST_POINTS = 10_000
@@ -129,10 +130,6 @@ class TuneSettings:
             raise InputError(f"--every-c needs the kernel matrix: leave out --approx {self.approx}")
         if self.nested is not None and self.every_c:
             raise InputError("--nested tunes on a grid: leave out --every-c")
-        if self.nested is not None and self.quantiles is not None:
-            raise InputError("--nested is for one prediction a row: leave out --quantiles")
-        if self.nested is not None and self.approx in ("rff", "nystroem"):
-            raise InputError(f"--nested needs the kernel matrix: leave out --approx {self.approx}")
         if self.approx in ("rff", "nystroem"):
             conflict = self.approx_conflict(self.approx)
             if conflict is not None:
@@ -276,6 +273,14 @@ class TuneSettings:
         if len(words) == 1 and ":" in words[0]:
             return [float(value) for value in parse_grid("--gamma", words[0])]
         return [w if w in GAMMA_RULES else float(parse_grid("--gamma", w)[0]) for w in words]
+
+
+def splitter(folds: Any, kind: Any, seed: int | None) -> Any:
+    """A number of folds as a splitter, which shuffles only by a seed that the user has named.
+
+    Where there are features, the estimator has a seed in any case.
+    """
+    return kind(folds, shuffle=seed is not None, random_state=seed) if type(folds) is int else folds
 
 
 def _whole(text: str) -> int | None:

@@ -32,7 +32,7 @@ from ..types import FloatArray
 from . import results
 from .approximation import kernel_of_table
 from .loading import Loaded, gammas_of, is_regression, load, load_in_pieces, scaling_text
-from .settings import TuneSettings, parse_class_weight
+from .settings import TuneSettings, parse_class_weight, splitter
 from .tune_nested import nested_in, nested_record, shown_with, tell
 from .tune_numbers import tune_numbers
 
@@ -85,8 +85,6 @@ def tune(
         say(f"{name + ':':<12} {text}")
     model = _model(loaded, settings, n_jobs, progress).set_params(memory_limit=memory_limit)
     again = clone(model) if settings.nested is not None else None
-    if again is not None and settings.approx is not None:
-        raise InputError("--nested needs the kernel matrix, which does not fit; leave it out")
     if out is None:
         try:
             _fit(model, loaded, Keep(values=True))
@@ -156,9 +154,7 @@ def _model(loaded: Loaded, settings: TuneSettings, n_jobs: int, progress: bool) 
     folds, seed = settings.folds(), settings.seed if settings.groups is None else None
     more: dict[str, Any] = {}
     if settings.approx is not None or isinstance(loaded.X, RowSource):
-        # The seed draws the features; rows are shuffled only if the user has named one.
-        if isinstance(folds, int):
-            folds = StratifiedKFold(folds, shuffle=seed is not None, random_state=seed)
+        folds = splitter(folds, StratifiedKFold, seed)  # the seed of the model draws features
         seed = settings.seed or 0
         if settings.approx is not None:
             more = {"approx": settings.approx, "n_components": settings.components}

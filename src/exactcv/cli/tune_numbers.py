@@ -14,7 +14,6 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from ..crossval.corrected import Corrected, Correction
-from ..crossval.nested_result import NestedRegressionResult
 from ..crossval.overviews import shown_correction
 from ..estimators.quantile_svr_cv import QuantileSVRCV
 from ..estimators.svr_cv import SVRCV
@@ -31,8 +30,8 @@ from ..types import IntervalMethod
 from . import results
 from .approximation import kernel_of_table
 from .loading import Loaded, gammas_of, load, scaling_text
-from .settings import TuneSettings
-from .tune_nested import nested_numbers_in, nested_record, shown_with, tell
+from .settings import TuneSettings, splitter
+from .tune_nested import NestedOfNumbers, nested_numbers_in, nested_record, shown_with, tell
 
 __all__ = ["tune_numbers"]
 
@@ -69,12 +68,9 @@ def tune_numbers(
     model = _model(loaded, settings).set_params(
         n_jobs=n_jobs, memory_limit=memory_limit, verbose=int(progress)
     )
-    quantiles = isinstance(model, QuantileSVRCV)  # with --nested refused before
-    again = None if settings.nested is None or quantiles else clone(model)
-    if again is not None and again.approx is not None:
-        raise InputError("--nested needs the kernel matrix, which does not fit; leave it out")
+    again = None if settings.nested is None else clone(model)
 
-    def nested(parts: PartFiles | None) -> NestedRegressionResult | None:
+    def nested(parts: PartFiles | None) -> NestedOfNumbers | None:
         return None if again is None else nested_numbers_in(again, loaded, settings, parts, say)
 
     if out is None:
@@ -123,12 +119,9 @@ def _model(loaded: Loaded, settings: TuneSettings) -> SVRCV | QuantileSVRCV:
 
 
 def _features(settings: TuneSettings, folds: Any) -> dict[str, Any]:
-    """The seed draws the features; rows are shuffled only if the user has named one."""
-    seed = settings.seed
-    if isinstance(folds, int):
-        folds = KFold(folds, shuffle=seed is not None, random_state=seed)
+    """The seed of the model draws the features."""
     more = {"approx": settings.approx, "n_components": settings.components}
-    return more | {"cv": folds, "random_state": seed or 0}
+    return more | {"cv": splitter(folds, KFold, settings.seed), "random_state": settings.seed or 0}
 
 
 def _fit(model: SVRCV | QuantileSVRCV, loaded: Loaded) -> None:
@@ -155,7 +148,7 @@ def _facts(file: Path, loaded: Loaded, settings: TuneSettings) -> dict[str, str]
 def _tell(
     model: SVRCV | QuantileSVRCV,
     say: Callable[[str], None],
-    nested: NestedRegressionResult | None,
+    nested: NestedOfNumbers | None,
 ) -> None:
     more = None
     if isinstance(model, QuantileSVRCV):
@@ -209,7 +202,7 @@ def _write(
     out: Path,
     model: SVRCV | QuantileSVRCV,
     loaded: Loaded,
-    nested: NestedRegressionResult | None,
+    nested: NestedOfNumbers | None,
     page: dict[str, Any],
     escape: bool,
     say: Callable[[str], None],
@@ -263,13 +256,14 @@ def _shown(known: Correction, model: QuantileSVRCV) -> list[float] | None:
 
 
 def _result(
-    model: SVRCV | QuantileSVRCV, written: list[str], nested: NestedRegressionResult | None
+    model: SVRCV | QuantileSVRCV, written: list[str], nested: NestedOfNumbers | None
 ) -> dict[str, Any]:
     """The figures that matter, for programs."""
     it = model._overview()
     assert it.numbers is not None
     g, l = it.chosen
     common = {
+        "nested": None if nested is None else nested_record(nested),
         "n_tested": it.n_tested,
         "exact": bool(model.certificate_.exact),
         "largest_kkt": float(np.nanmax(model.certificate_.kkt)),
@@ -303,5 +297,4 @@ def _result(
         "r2": it.numbers.r2,
         "approximate_kernel": it.approx,
         "n_support": None if it.approx else int(model.n_support_.sum()),
-        "nested": None if nested is None else nested_record(nested),
     } | common

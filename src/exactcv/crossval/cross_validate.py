@@ -111,7 +111,8 @@ def cross_validate(
         the kernel matrix does not fit, as long as there are no more than 4000 columns or X is a
         sparse matrix (hinge loss): the columns take its place, sparse input stays sparse, and the
         result, no less exact, has ``weights`` (of the columns) in place of ``coef``.  With more
-        columns, leave-one-out goes up to some 6000 rows on the margin; other folds always go.
+        columns, leave-one-out goes as long as the kernel matrices of the rows on the margin fit
+        (3000 of them with 1 GB, 16,000 at most); other folds always go.
     y : array-like of shape (n,)
         Labels of two classes, of any type; the larger in sort order is the positive class.  With
         a loss of numbers, numbers.

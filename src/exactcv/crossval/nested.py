@@ -27,17 +27,16 @@ from sklearn.model_selection import LeaveOneOut
 from ..exceptions import InputError, Interrupted
 from ..problem import inputs
 from ..problem.folds import Folds
-from ..problem.intervals import effective_count, resampled_count, wilson
 from ..runtime.progress import job
 from ..runtime.threads import Workers
-from ..tolerances import TIE
-from ..types import FloatArray, IntArray
-from .nested_loop import InnerSplits, Matrices, added, fold_by_fold, outside, settled, worst
+from ..types import IntArray
+from .calibration import Sigmoid
+from .nested_loop import InnerSplits, Matrices, fold_by_fold, outside, settled
 from .nested_parts import Outer, Parts
 from .nested_result import NestedResult
-from .one_vs_one import most_votes, votes_of
-from .scoring import LeftOut, Scorer, check_defined, fit_sigmoids, jackknife_se, shaped
-from .tuning import Searched, Tuned, Tuning, count_by_weight, error_and_se
+from .nested_tests import ClassTests
+from .scoring import check_defined, fit_sigmoids
+from .tuning import Searched, Tuned, Tuning, count_by_weight
 from .two_rows import TwoRows, suits
 
 __all__ = ["Nest", "check_classes", "check_groups", "nest", "tuned_without"]
@@ -48,9 +47,13 @@ class Nest:
     """What is to be done: a tuning of all rows (its own folds are not used), and both splits."""
 
     tuning: Tuning
-    outer: Folds
+    tests: ClassTests
     inner: InnerSplits
     store: Parts | None = None  # where finished parts are kept, to go on from there
+
+    @property
+    def outer(self) -> Folds:
+        return self.tests.outer
 
 
 def nest(task: Nest, workers: Workers) -> NestedResult:
@@ -65,14 +68,14 @@ def nest(task: Nest, workers: Workers) -> NestedResult:
     kernels = settled(tuning.kernels, tuning.X, tuning.sample_weight)
     task = replace(task, tuning=replace(tuning, kernels=kernels, store=None))
     n_kernels = len(task.tuning.kernels)
-    _check_tests(task)
+    task.tests.check()
     matrices = Matrices(task.tuning)
     pairs = _pairs(task, matrices)
     if pairs is None:
         found: NestedResult = fold_by_fold(
             task.outer,
             lambda fold: _one(task, fold, matrices, None, workers),
-            lambda done: _gather(task, done, perf_counter() - start),
+            lambda done: task.tests.result(done, perf_counter() - start),
             task.store,
             tuning.show_progress,
             workers,
@@ -82,7 +85,7 @@ def nest(task: Nest, workers: Workers) -> NestedResult:
     # An outer fold is but a look at the pairs now.  Workers that were told to stop do no more.
     with Workers(workers.n_threads) as fresh:
         done = [_one(task, fold, matrices, pairs, fresh) for fold in range(len(task.outer))]
-    result = _gather(task, done, perf_counter() - start)
+    result = task.tests.result(done, perf_counter() - start)
     if len(task.tuning.kernels) < n_kernels:
         raise Interrupted(
             f"interrupted with {len(task.tuning.kernels)} of {n_kernels} gammas complete; the "
@@ -141,28 +144,6 @@ def check_classes(outer: Folds, codes: IntArray, classes: NDArray[Any]) -> None:
                 f"on; tuning needs {'both classes' if len(classes) == 2 else 'every class'}: use "
                 "fewer or stratified outer folds (outer=5), or more rows of that class"
             )
-
-
-def _check_tests(task: Nest) -> None:
-    """Refuse outer folds that lack a class where the scorer needs all of them."""
-    tuning, outer = task.tuning, task.outer
-    if not _each_fold_scored(tuning.scorer) or not hasattr(tuning.scorer.call, "_response_method"):
-        return
-    for fold, test in enumerate(outer.test):
-        absent = np.setdiff1d(np.arange(len(tuning.classes)), tuning.codes[test])
-        if len(absent):
-            label = tuning.classes.tolist()[int(absent[0])]
-            raise InputError(
-                f"scoring={tuning.scorer.name!r} compares values within an outer fold, for models "
-                f"of different folds have different scales, but outer fold {fold} tests no row of "
-                f"class {label!r}: use stratified outer folds (outer=5), a scorer of labels "
-                "(scoring='balanced_accuracy'), or for the AUC exactcv.leave_pair_out"
-            )
-
-
-def _each_fold_scored(scorer: Scorer) -> bool:
-    """Is the scorer asked once an outer fold?  Labels of all folds can be put together."""
-    return not scorer.labels_only
 
 
 # ---- one outer fold ----------------------------------------------------------------------------
@@ -237,10 +218,11 @@ def _one(
         decision = np.column_stack(
             [K[:, fit.rows] @ fit.coef[l] + fit.intercept[l] for fit in chosen.fits]
         )
-    labels = _labels(decision, tuning.codes[test], len(tuning.classes))
+    labels = task.tests.labels(fold, decision)
     score = np.nan
-    if _each_fold_scored(tuning.scorer):
-        score = _score(task, searched.tuning, tuned, test, labels, decision)
+    if not tuning.scorer.labels_only:
+        sigmoids = _sigmoids(searched.tuning, tuned)
+        score = task.tests.score(fold, labels, decision, sigmoids)
     grid = searched.tuning.grid
     return Outer(
         C=float(tuning.grid.Cs[l]) if tuning.grid.scale_with_fold else float(grid.Cs[l]),
@@ -258,91 +240,9 @@ def _one(
     )
 
 
-def _labels(decision: FloatArray, codes: IntArray, n_classes: int) -> IntArray:
-    """Predicted classes; a value of zero votes against the row's own class, as in every fold."""
-    first, second = np.triu_indices(n_classes, 1)
-    tie = np.abs(decision) <= TIE
-    against = np.where(first == codes[:, None], 1.0, np.where(second == codes[:, None], -1.0, 0.0))
-    return most_votes(votes_of(np.where(tie, against, decision), n_classes))
-
-
-def _score(
-    task: Nest, inner: Tuning, tuned: Tuned, test: IntArray, labels: IntArray, decision: FloatArray
-) -> float:
-    """The score of one outer fold; probabilities are those of the inner left-out values."""
-    tuning = task.tuning
+def _sigmoids(inner: Tuning, tuned: Tuned) -> list[Sigmoid]:
+    """What makes probabilities of decision values, from those of the inner folds."""
     values, rows = tuned.chosen.decision, inner.folds.pair_rows
     assert values is not None
-    known = values[tuned.point], inner.codes[rows], len(tuning.classes), inner.sample_weight[rows]
-    fitted = LeftOut(
-        tuning.classes, tuning.codes[test], labels, decision, tuning.sample_weight[test],
-        tuning.shape, fit_sigmoids(*known),
-    )  # fmt: skip
-    arguments = {name: value[test] for name, value in tuning.score_arguments.items()}
-    return fitted.score_with(tuning.scorer, tuning.shown[test], arguments)
-
-
-# ---- all of them -------------------------------------------------------------------------------
-
-
-def _gather(task: Nest, done: list[Outer], seconds: float) -> NestedResult:
-    tuning, outer = task.tuning, task.outer.part(np.arange(len(done)))
-    rows, weight = outer.pair_rows, tuning.sample_weight[outer.pair_rows]
-    labels = np.concatenate([one.labels for one in done])
-    decision = np.concatenate([one.decision for one in done])
-    wrong = labels != tuning.codes[rows]
-    error, se = (float(figure[0]) for figure in error_and_se(wrong[None], outer.offsets, weight))
-    tested = tuning.sample_weight[np.unique(rows)]
-    trained = np.mean([outer.n - len(out) for out in outer.left_out])
-    low, high = wilson(error, resampled_count(effective_count(tested), float(trained)))
-    inner_scores = np.array([one.inner_score for one in done])
-    score, score_se = 1.0 - error, se
-    if tuning.scorer.call is not None:
-        score, score_se = _scores(tuning, outer, labels, decision, done)
-    return NestedResult(
-        error=error,
-        se=se,
-        interval=(float(low), float(high)),
-        score=score,
-        score_se=score_se,
-        scoring=_name(tuning.scorer),
-        chosen=np.array([[one.C, one.gamma] for one in done]),
-        inner=inner_scores,
-        optimism=float(inner_scores.mean()) - score,
-        decision=shaped(decision, len(tuning.classes), tuning.shape),
-        predicted=tuning.classes[labels],
-        wrong=wrong,
-        test_row=task.inner.keep[rows],
-        test_fold=outer.pair_folds,
-        n_folds=len(outer),
-        n_rows=task.inner.n,
-        classes=tuning.classes,
-        select=tuning.select,
-        method=tuning.plan.method,
-        n_points=max(len(one.grid[0]) * len(one.grid[1]) for one in done),
-        certificate=worst(done),
-        stats=added(done),
-        timings={"total": seconds},
-    )
-
-
-def _name(scorer: Scorer) -> str:
-    return str(getattr(scorer.name, "__name__", scorer.name))
-
-
-def _scores(
-    tuning: Tuning, outer: Folds, labels: IntArray, decision: FloatArray, done: list[Outer]
-) -> tuple[float, float]:
-    """The score and its standard error: the mean over outer folds, or of all labels together."""
-    if _each_fold_scored(tuning.scorer):
-        found = np.array([one.score for one in done])
-        se = float(found.std(ddof=1) / np.sqrt(len(found))) if len(found) > 1 else np.nan
-        return float(found.mean()), se
-    rows = outer.pair_rows
-    everyone = LeftOut(
-        tuning.classes, tuning.codes[rows], labels, decision, tuning.sample_weight[rows]
-    )
-    arguments = {name: value[rows] for name, value in tuning.score_arguments.items()}
-    score = everyone.score_with(tuning.scorer, tuning.shown[rows], arguments)
-    folds = outer.pair_folds
-    return score, jackknife_se(everyone, tuning.scorer, tuning.shown[rows], arguments, folds)
+    k, weight = len(inner.classes), inner.sample_weight[rows]
+    return fit_sigmoids(values[tuned.point], inner.codes[rows], k, weight)

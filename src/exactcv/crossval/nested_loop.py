@@ -10,7 +10,7 @@ import numpy as np
 
 from ..exceptions import InputError, Interrupted
 from ..judge.certificate import Certificate
-from ..problem.folds import Folds, complement, folds_among
+from ..problem.folds import Folds, complement, folds_among, holds_pairs
 from ..problem.kernels import Kernel, gamma_value
 from ..runtime.progress import job
 from ..runtime.threads import Workers
@@ -49,6 +49,15 @@ class InnerSplits:
             return check(folds)
         except InputError as error:
             raise InputError(f"among the rows outside outer fold {fold}: {error}") from error
+
+    def for_estimator(self, train: IntArray, fold: int) -> Any:
+        """The ``cv`` of an estimator that is fitted to the rows ``train`` alone."""
+        if not holds_pairs(self.cv):
+            return self.cv
+        folds = self.among(self.keep, train, fold, lambda folds: folds)
+        n = len(train)
+        pairs = zip(folds.left_out, folds.test, strict=True)
+        return [(complement(out, n), test) for out, test in pairs]
 
 
 class HasKernels(Protocol):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..judge.certificate import Certificate
-from ..report.after_tuning import NADEAU, AfterTuning
+from ..report.after_tuning import NADEAU, AfterTuning, loss_name
 from ..report.words import paragraph
 from ..runtime.frozen import freeze
 from ..types import BoolArray, FloatArray, IntArray
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from ..report.chosen_plot import ChosenDisplay
 
-__all__ = ["Nested", "NestedRegressionResult", "NestedResult"]
+__all__ = ["PINBALL", "Nested", "NestedRegressionResult", "NestedResult"]
+
+PINBALL = "neg_mean_pinball_loss"  # what quantiles are chosen by, unless a scorer is named
 
 BEYOND = (
     "an error above 0.5 can be true: leaving rows of a class out makes it rarer among the rest, "
@@ -84,6 +86,7 @@ class Nested:
             scoring=self.scoring,
             optimism=self.optimism,
             numeric=self._numeric,
+            quantile=getattr(self, "quantile", None),
         )
 
     def methods_text(self) -> str:
@@ -210,13 +213,16 @@ class NestedRegressionResult(Nested):
     chosen : (F, 2)
         C and gamma (NaN if there is none) of each outer fold.
     epsilon : (F,)
-        The epsilon of each.
+        The epsilon of each; NaN of quantiles, which have none.
     inner, optimism, scoring, test_row, test_fold, certificate, stats, timings :
         As in ``NestedResult``.
     decision : (T,)
         Left-out predictions.
     y : (T,)
         The numbers themselves.
+    quantile : float or None
+        Of ``QuantileSVRCV``: the quantile whose mean pinball loss ``error`` is then; ``score`` is
+        the negative loss if no other was asked for.
     """
 
     _numeric: ClassVar[bool] = True
@@ -224,11 +230,16 @@ class NestedRegressionResult(Nested):
     rmse: float
     r2: float
     y: FloatArray
+    quantile: float | None = None
+
+    @property
+    def _measure(self) -> str:
+        return loss_name(self.quantile)
 
     def __repr__(self) -> str:
         low, high = self.interval
         return (
-            f"<NestedRegressionResult: {self.n_folds} outer folds, mean absolute error after "
+            f"<NestedRegressionResult: {self.n_folds} outer folds, {self._measure} after "
             f"tuning {self.error:.4g} ({low:.4g} to {high:.4g}), optimism {self.optimism:.3g}>"
         )
 
@@ -237,14 +248,18 @@ class NestedRegressionResult(Nested):
         parts = [
             (
                 "error",
-                f"{self.error:.4g} after tuning (mean absolute error of {len(self.y)} tests; 95% "
+                f"{self.error:.4g} after tuning ({self._measure} of {len(self.y)} tests; 95% "
                 f"interval {low:.4g} to {high:.4g}, for the model that is tuned on all rows)",
             ),
-            ("besides", f"root mean squared error {self.rmse:.4g}, R2 {self.r2:.4f}"),
         ]
-        if self.scoring != "r2":
+        if self.quantile is None:
+            figures = f"root mean squared error {self.rmse:.4g}, R2 {self.r2:.4f}"
+            parts.append(("besides", figures))
+        if self.scoring not in ("r2", PINBALL):
             se = "" if np.isnan(self.score_se) else f" (standard error {self.score_se:.4g})"
             parts.append(("score", f"{self.scoring} {self.score:.4g} after tuning{se}"))
+        if self.quantile is not None:
+            return parts + self._choice_parts()
         values, counts = np.unique(self.epsilon, return_counts=True)
         each = ", ".join(f"{e:.4g} ({n} times)" for e, n in zip(values, counts, strict=True))
         parts.append(("epsilon", each))

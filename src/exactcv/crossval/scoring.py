@@ -79,6 +79,15 @@ class Scorer:
         return self.call is not None and not hasattr(self.call, "_score_func")
 
     @property
+    def needs_probability(self) -> bool:
+        """May it ask for probabilities?  Of those that name several answers it takes the first."""
+        if self.labels_only:
+            return False
+        wanted = getattr(self.call, "_response_method", None)
+        first = wanted if isinstance(wanted, str) or not wanted else wanted[0]
+        return first != "decision_function"
+
+    @property
     def shown_name(self) -> str | None:
         """For reports; None for accuracy."""
         return None if self.call is None else str(getattr(self.name, "__name__", self.name))

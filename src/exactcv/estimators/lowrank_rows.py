@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.model_selection import StratifiedKFold
 
 from ..crossval.requests import linear_scale
@@ -74,9 +76,20 @@ class Rows:
 
     @classmethod
     def of(
-        cls, model: SVCCV, X: Any, y: Any, sample_weight: Any, groups: Any, scorer: Scorer
+        cls,
+        model: SVCCV,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any,
+        scorer: Scorer,
+        check: Callable[..., Folds] = inputs.check_training_parts,
     ) -> Rows:
-        """Folds and seed are settled here, once: all gammas see the same folds and features."""
+        """Folds and seed are settled here, once: all gammas see the same folds and features.
+
+        X may be a source already; ``check`` refuses folds that cannot be used.
+        """
+        X, y = _in_memory(model, X, y)
         columns = [name for name in (y, sample_weight, groups) if isinstance(name, str)]
         source = open_source(X, columns, Options().chunk_rows)
         _check_scorer(source, scorer)
@@ -108,7 +121,7 @@ class Rows:
         stratified = model.cv is None or isinstance(model.cv, (numbers.Integral, StratifiedKFold))
         split_by = codes if stratified else labels  # splits do not hang on names, which are longer
         folds = model._folds(shown, split_by, keep, n, split_with)
-        folds = inputs.check_training_parts(folds, codes, classes, weight, keep)
+        folds = check(folds, codes, classes, weight, keep)
         tested = folds.pair_rows
         return cls(
             source=source,
@@ -170,6 +183,15 @@ class Rows:
         if self.scorer.needs_rows and isinstance(self.source, ArrayRows):
             return self.source.X[self.folds.pair_rows]
         return _stand_in(len(self.folds.pair_rows))
+
+
+def _in_memory(model: SVCCV, X: Any, y: Any) -> tuple[Any, Any]:
+    """Rows in memory in scikit-learn's way; others stay as they are, without names to learn."""
+    frame = hasattr(X, "iloc") and not hasattr(X, "dask")
+    if frame or isinstance(X, (np.ndarray, list)) or sparse.issparse(X):
+        return model._read_rows(X, y)
+    model.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+    return X, y
 
 
 def _even(weight: FloatArray) -> FloatArray:

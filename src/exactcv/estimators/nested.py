@@ -10,6 +10,7 @@ from ..exceptions import InputError, UnsupportedError
 from ..problem import checks
 from ..problem.differentiable import NUMERIC_LOSSES
 from ..types import (
+    Approx,
     ClassWeight,
     GammaRule,
     GridValues,
@@ -62,6 +63,8 @@ def nested_cross_validate(
     random_state: Seed | None = None,
     progress: bool = False,
     memory_limit: MemoryLimit | None = None,
+    approx: Approx | None = None,
+    n_components: int | Literal["auto"] = 200,
 ) -> NestedRegressionResult: ...
 @overload
 def nested_cross_validate(
@@ -89,6 +92,8 @@ def nested_cross_validate(
     random_state: Seed | None = None,
     progress: bool = False,
     memory_limit: MemoryLimit | None = None,
+    approx: Approx | None = None,
+    n_components: int | Literal["auto"] = 200,
 ) -> NestedResult: ...
 def nested_cross_validate(
     X: Matrix,
@@ -116,6 +121,8 @@ def nested_cross_validate(
     random_state: Seed | None = None,
     progress: bool = False,
     memory_limit: MemoryLimit | None = None,
+    approx: Approx | None = None,
+    n_components: int | Literal["auto"] = 200,
 ) -> NestedResult | NestedRegressionResult:
     """The error after tuning: the grid is tuned afresh without every outer fold, which then judges.
 
@@ -130,7 +137,8 @@ def nested_cross_validate(
     epsilon : float or list of floats
         Of that loss, as in ``SVRCV``.
     gammas : float, "median", "scale", "auto", or a list of these, optional
-        As ``gamma`` of ``SVCCV``.  Rules are worked out once, from all rows.
+        As ``gamma`` of ``SVCCV``.  Rules are worked out once, from all rows; with features in place
+        of the kernel, without every outer fold.
     Cs, lambdas : array-like or float, optional
         The grid, as in ``SVCCV``; the default one grows in every outer fold by itself.
     outer : "loo", int, splitter or iterable
@@ -151,6 +159,9 @@ def nested_cross_validate(
     progress : bool
         Show on standard error which outer fold is at work.
     memory_limit : int or str, optional
+    approx, n_components :
+        As in ``SVCCV``.  Features are made anew from the rows outside every outer fold, and so is
+        all else that is learned from rows: gamma by a rule, the default grid, balanced weights.
 
     Returns
     -------
@@ -189,6 +200,8 @@ def nested_cross_validate(
         "random_state": random_state,
         "verbose": int(checks.check_flag("progress", progress)),
         "memory_limit": memory_limit,
+        "approx": approx,
+        "n_components": n_components,
     }
     rows = X, y, outer, sample_weight, groups
     if loss not in NUMERIC_LOSSES:
@@ -196,7 +209,7 @@ def nested_cross_validate(
     if loss != "epsilon_insensitive":
         raise UnsupportedError(
             f"nested cross-validation of numbers tunes loss='epsilon_insensitive' (SVRCV), not "
-            f"{loss!r}; use sklearn.model_selection.cross_val_score(QuantileSVRCV(...), X, y)"
+            f"{loss!r}; of quantiles use QuantileSVRCV(...).nested_score(X, y)"
         )
     if class_weight is not None:
         raise InputError("class_weight goes with classes; numbers have none: use sample_weight")

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import numbers
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from sklearn.base import clone
 
 from ..crossval.nested import Nest, check_classes, check_groups, nest
 from ..crossval.nested_loop import InnerSplits
 from ..crossval.nested_numbers import NumberNest, nest_numbers
 from ..crossval.nested_parts import Parts
 from ..crossval.nested_result import NestedRegressionResult, NestedResult
+from ..crossval.nested_tests import ClassTests, NumberTests
 from ..exceptions import InputError, UnsupportedError
 from ..judge.certificate import warn_if_short
 from ..problem import checks, inputs
-from ..problem.folds import Folds, folds_among
+from ..problem.folds import Folds, folds_among, holds_pairs
 from ..runtime.threads import Workers
 from ..runtime.user_line import user_level
 from .every_c_fit import wants_every_c
 
 if TYPE_CHECKING:
+    from .quantile_svr_cv import QuantileSVRCV
     from .svc_cv import SVCCV
     from .svr_cv import SVRCV
 
-__all__ = ["nested_of", "nested_of_numbers"]
+__all__ = ["nested_of", "nested_of_numbers", "nested_of_quantiles"]
+
+AnyResult = TypeVar("AnyResult", NestedResult, NestedRegressionResult)
 
 
 def nested_of(
@@ -40,11 +45,6 @@ def nested_of(
 
     ``store`` keeps finished parts, so that a run that was cut short can go on.
     """
-    if model.approx is not None:
-        raise UnsupportedError(
-            "nested cross-validation needs the kernel matrix: use approx=None, or "
-            "sklearn.model_selection.cross_val_score(SVCCV(approx=...), X, y, cv=...)"
-        )
     if wants_every_c(model.Cs):
         raise UnsupportedError(
             "nested cross-validation tunes on a grid: set Cs=None, which is the default grid, or "
@@ -58,6 +58,11 @@ def nested_of(
             f"scoring={scorer.name!r} compares two rows that are left out together, which an outer "
             "fold does not; use scoring='roc_auc' with stratified outer folds (outer=5)"
         )
+    if model.approx is not None or model._takes_columns(X, plan):
+        from .nested_afresh import nested_of_features
+
+        result = nested_of_features(model, X, y, outer, sample_weight, groups, scorer, store)
+        return _told(result, result.n_points * result.n_folds)
     X, y = model._read_rows(X, y)
     n = X.shape[0]
     weight = inputs.read_sample_weight(sample_weight, n)
@@ -72,17 +77,28 @@ def nested_of(
     split_with, score_with = model._route(sample_weight, groups, {}, scorer)
     tuning = model._prepare(X, y, weight, keep, scorer, plan, split_with, score_with, None)
     inner = InnerSplits(model.cv, labels, among, seed, keep, n)
-    with Workers(checks.check_n_threads(model.n_jobs)) as workers:
-        result = nest(Nest(tuning, folds, inner, store), workers)
-    Cs = result.chosen[:, 0]
-    warn_if_short(
-        result.certificate, Cs, tuning.n_solutions * len(folds), stacklevel=user_level() + 1
+    rows = folds.pair_rows
+    tests = ClassTests(
+        outer=folds,
+        keep=keep,
+        n_rows=n,
+        classes=tuning.classes,
+        codes=tuning.codes,
+        sample_weight=tuning.sample_weight,
+        scorer=scorer,
+        shape=tuning.shape,
+        shown=tuning.shown[rows],
+        arguments={name: value[rows] for name, value in tuning.score_arguments.items()},
+        select=tuning.select,
+        method=plan.method,
     )
-    return result
+    with Workers(checks.check_n_threads(model.n_jobs)) as workers:
+        result = nest(Nest(tuning, tests, inner, store), workers)
+    return _told(result, tuning.n_solutions * len(folds))
 
 
 def nested_of_numbers(
-    model: SVRCV,
+    model: SVRCV | QuantileSVRCV,
     X: Any,
     y: Any,
     outer: Any,
@@ -90,7 +106,7 @@ def nested_of_numbers(
     groups: Any,
     store: Parts | None = None,
 ) -> NestedRegressionResult:
-    """The same of an estimator of numbers."""
+    """The same of an estimator of numbers; of quantiles it has one."""
     _check_splits(model, outer, groups)
     plans = model._plans()
     X, numbers = model._read_rows(X, y)
@@ -103,18 +119,76 @@ def nested_of_numbers(
     folds = folds_among(keep, n, outer, shown, tuning.y, among, seed, stratify=False)
     folds = _some_training(folds, len(keep))
     inner = InnerSplits(model.cv, tuning.y, among, seed, keep, n, stratify=False)
-    assert tuning.scorer is not None
-    weight = tuning.weight if tuning.scorer.weighted else None
-    task = NumberNest(tuning, folds, inner, model.scoring, shown, weight, store)
-    with Workers(checks.check_n_threads(model.n_jobs)) as workers:
-        result = nest_numbers(task, workers)
-    solutions = len(tuning.kernels) * len(plans) * len(tuning.grid) * (len(tuning.folds) + 1)
-    warn_if_short(
-        result.certificate,
-        result.chosen[:, 0],
-        solutions * len(folds),
-        stacklevel=user_level() + 1,
+    scorer = tuning.scorer
+    tests = NumberTests(
+        outer=folds,
+        keep=keep,
+        n_rows=n,
+        y=tuning.y,
+        weight=tuning.weight,
+        scoring=model.scoring,
+        shown=shown,
+        score_weight=tuning.weight if scorer is not None and scorer.weighted else None,
+        select=tuning.select,
+        method=plans[0].method,
+        quantile=plans[0].parameters.get("quantile"),
+        n_epsilons=len(plans),
     )
+    solutions = len(tuning.kernels) * len(plans) * len(tuning.grid) * (len(tuning.folds) + 1)
+    if tuning.features is not None:
+        from .nested_afresh import nested_of_number_features
+
+        weighted = sample_weight is not None
+        result = nested_of_number_features(model, tuning, tests, inner, weighted, store)
+    else:
+        with Workers(checks.check_n_threads(model.n_jobs)) as workers:
+            result = nest_numbers(NumberNest(tuning, tests, inner, store), workers)
+    return _told(result, solutions * len(folds))
+
+
+def nested_of_quantiles(
+    model: QuantileSVRCV,
+    X: Any,
+    y: Any,
+    outer: Any,
+    sample_weight: Any,
+    groups: Any,
+    store: Parts | None = None,
+) -> list[NestedRegressionResult]:
+    """The same of each quantile by itself, as each is tuned."""
+    if holds_pairs(outer):
+        outer = list(outer)  # read once a quantile
+    return [
+        nested_of_numbers(
+            clone(model).set_params(quantiles=float(tau)),
+            X, y, outer, sample_weight, groups,
+            None if store is None else _OfQuantile(store, q),
+        )
+        for q, tau in enumerate(model._check_quantiles())
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _OfQuantile:
+    """Where the parts of one quantile are kept beside those of others."""
+
+    store: Parts
+    q: int
+
+    def load(self, name: str) -> dict[str, Any] | None:
+        return self.store.load(self._own(name))
+
+    def save(self, name: str, tree: dict[str, Any]) -> None:
+        self.store.save(self._own(name), tree)
+
+    def _own(self, name: str) -> str:
+        return f"{name}-quantile-{self.q + 1}"
+
+
+def _told(result: AnyResult, n_solutions: int) -> AnyResult:
+    """The result, after a warning if some of its solutions miss the tolerance."""
+    Cs = result.chosen[:, 0]
+    warn_if_short(result.certificate, Cs, n_solutions, stacklevel=user_level() + 1)
     return result
 
 
@@ -130,12 +204,8 @@ def _some_training(folds: Folds, n: int) -> Folds:
     return folds
 
 
-def _check_splits(model: SVCCV | SVRCV, outer: Any, groups: Any) -> None:
+def _check_splits(model: SVCCV | SVRCV | QuantileSVRCV, outer: Any, groups: Any) -> None:
     check_groups(groups, outer=outer, cv=model.cv)
     cv: Any = model.cv
-    if _pairs(cv):
+    if holds_pairs(cv):
         model.cv = list(cv)  # read once here and once an outer fold
-
-
-def _pairs(cv: Any) -> bool:
-    return not (cv is None or isinstance(cv, (str, numbers.Integral)) or hasattr(cv, "split"))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..crossval.corrected import Corrected
 from ..crossval.fold_models import FoldModels
+from ..crossval.nested_result import NestedRegressionResult
 from ..crossval.number_overviews import of_numbers_tuned
 from ..crossval.number_tuning import NumbersTuned
 from ..crossval.prediction_intervals import guarantee, interval_of
 from ..crossval.regression_result import pair_losses
+from ..crossval.run import Plan
 from ..exceptions import InputError
 from ..judge.certificate import Certificate, warn_if_short
 from ..lowrank.features import FeatureMap
@@ -50,6 +53,7 @@ from .kernel_regressor import (
     kept_rows,
     only_held,
 )
+from .nested_fit import nested_of_quantiles
 
 __all__ = ["QuantileSVRCV"]
 
@@ -200,7 +204,7 @@ class QuantileSVRCV(KernelRegressor):
         start = perf_counter()
         checks.check_choice("crossing", self.crossing, CROSSINGS)
         quantiles = self._check_quantiles()
-        plans = [self._plan("pinball", quantile=float(tau)) for tau in quantiles]
+        plans = self._plans()
         rows, numbers = self._read_rows(X, y)
         found: list[Fitted] = []
         with Workers(checks.check_n_threads(self.n_jobs)) as workers:
@@ -350,15 +354,47 @@ class QuantileSVRCV(KernelRegressor):
         ends = interval_of(low, high, score, models[0].fold, coverage, method_)
         return np.sort(ends, axis=1)
 
-    def nested_score(self, *_: Any, **__: Any) -> NoReturn:
-        """Not for quantiles: each has a loss of its own, and there is no one error after tuning.
+    def nested_score(
+        self,
+        X: Matrix,
+        y: Vector,
+        outer: Literal["loo"] | Splits = "loo",
+        sample_weight: Vector | None = None,
+        groups: Vector | None = None,
+    ) -> list[NestedRegressionResult]:
+        """The pinball loss after tuning: each quantile tuned afresh without every outer fold.
 
-        ``predict_interval`` says what they are worth on new rows.
+        The estimator itself stays as it is, fitted or not.  See ``exactcv.nested_cross_validate``.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups :
+            As in ``fit``.
+        outer : "loo", int, splitter or iterable
+            The folds that judge; ``cv`` chooses among the rows outside each.
+
+        Returns
+        -------
+        list of NestedRegressionResult
+            One a quantile, whose ``error`` is its mean pinball loss.  Values are not sorted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from exactcv import QuantileSVRCV
+        >>> X = np.linspace(0, 6, 40)[:, None]
+        >>> y = np.sin(X[:, 0]) + np.random.default_rng(0).normal(0, 0.1, 40)
+        >>> model = QuantileSVRCV(quantiles=(0.1, 0.9), Cs=[1.0, 10.0], gamma=1.0, cv=5)
+        >>> low, high = model.nested_score(X, y, outer=4)
+        >>> low.quantile, low.chosen.shape, low.certificate.exact
+        (0.1, (4, 2), True)
         """
-        raise InputError(
-            "nested_score is for one prediction a row (SVRCV, SVCCV); the left-out loss of each "
-            "quantile is in cv_results_, and predict_interval is made to hold on new rows"
-        )
+        return nested_of_quantiles(clone(self), X, y, outer, sample_weight, groups)
+
+    def _plans(self) -> list[Plan]:
+        """One for each quantile."""
+        levels = self._check_quantiles()
+        return [self._plan("pinball", quantile=float(tau)) for tau in levels]
 
     def coverage_text(self, coverage: float = 0.9, method: IntervalMethod = "jackknife+") -> str:
         """What ``predict_interval`` promises, in words."""

@@ -378,11 +378,6 @@ class SVCCV(KernelClassifier):
         if params:
             raise InputTypeError(f"without a kernel matrix, fit() does not take {sorted(params)}")
         scorer = read_scoring(self.scoring)
-        frame = hasattr(X, "iloc") and not hasattr(X, "dask")
-        if frame or isinstance(X, (np.ndarray, list)) or sparse.issparse(X):
-            X, y = self._read_rows(X, y)
-        else:
-            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         fitted = fit_approximately(self, X, y, sample_weight, groups, scorer, keep)
         for name in (*_OF_A_KERNEL, "_sigmoids", "_correction"):  # of an earlier fit
             self.__dict__.pop(name, None)
@@ -599,7 +594,7 @@ class SVCCV(KernelClassifier):
 
     def nested_score(
         self,
-        X: Matrix,
+        X: Matrix | FilePath,
         y: Vector,
         outer: Literal["loo"] | Splits = "loo",
         sample_weight: Vector | None = None,

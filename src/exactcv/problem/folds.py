@@ -24,6 +24,7 @@ __all__ = [
     "complement",
     "folds_among",
     "folds_of_rows",
+    "holds_pairs",
     "leave_one_out_folds",
     "make_folds",
     "rises",
@@ -281,10 +282,14 @@ def folds_among(
     >>> folds_among(np.array([0, 2, 3]), 4, pairs, None, np.array([0, 1, 1])).test
     (array([2]),)
     """
-    is_pairs = not (cv is None or isinstance(cv, (str, numbers.Integral)) or hasattr(cv, "split"))
-    if len(keep) < n and is_pairs:
+    if len(keep) < n and holds_pairs(cv):
         return _renumbered(make_folds(cv, None, np.zeros(n)), keep)
     return make_folds(cv, X, y, groups, random_state, **more)
+
+
+def holds_pairs(cv: Any) -> bool:
+    """Is it an iterable of row numbers, rather than a rule that makes them?"""
+    return not (cv is None or isinstance(cv, (str, numbers.Integral)) or hasattr(cv, "split"))
 
 
 def _renumbered(folds: Folds, keep: IntArray) -> Folds:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["NADEAU", "AfterTuning"]
+__all__ = ["NADEAU", "AfterTuning", "loss_name", "middle_of"]
 
 NADEAU = (
     "C. Nadeau and Y. Bengio (2003). Inference for the generalization error. Machine Learning 52, "
@@ -30,6 +30,8 @@ class AfterTuning:
         The score after tuning, what it is, and by how much the inner score is better.
     numeric : bool
         Of numbers?
+    quantile : float or None
+        Of numbers: the quantile whose mean pinball loss the error is, if it is that of one.
     """
 
     n_folds: int
@@ -41,6 +43,7 @@ class AfterTuning:
     scoring: str
     optimism: float
     numeric: bool = False
+    quantile: float | None = None
 
     def record(self) -> dict[str, Any]:
         """Plain values."""
@@ -48,11 +51,12 @@ class AfterTuning:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> AfterTuning:
-        return cls(**{name: record[name] for name in cls.__dataclass_fields__})
+        known = [name for name in cls.__dataclass_fields__ if name in record]  # some are newer
+        return cls(**{name: record[name] for name in known})
 
     @property
     def what(self) -> str:
-        return "mean absolute error" if self.numeric else "error"
+        return loss_name(self.quantile) if self.numeric else "error"
 
     @property
     def figure(self) -> str:
@@ -87,3 +91,21 @@ class AfterTuning:
             f"({self.interval}, with fewer effective tests after Nadeau and Bengio 2003){score}; "
             f"the inner estimate of the {self.scoring} was optimistic by {self.optimism:.4f}."
         )
+
+
+def middle_of(quantiles: Sequence[AfterTuning]) -> AfterTuning:
+    """Of several quantiles the one nearest to one half, of which reports speak."""
+    return min(quantiles, key=lambda one: abs((one.quantile or 0.5) - 0.5))
+
+
+def loss_name(quantile: float | None) -> str:
+    """What the error of numbers is the mean of.
+
+    Examples
+    --------
+    >>> loss_name(None), loss_name(0.1)
+    ('mean absolute error', 'mean pinball loss of the quantile 0.1')
+    """
+    if quantile is None:
+        return "mean absolute error"
+    return f"mean pinball loss of the quantile {quantile:.6g}"

@@ -206,9 +206,12 @@ class Workers:
         finally:
             self._limit.__exit__()
 
-    def map(self, work: Callable[[Item], Any], items: Iterable[Item]) -> list[Any]:
+    def map(
+        self, work: Callable[[Item], Any], items: Iterable[Item], at_most: int | None = None
+    ) -> list[Any]:
         """Run ``work`` on every item; results in order; the first error stops the rest.
 
+        ``at_most`` so many at a time, where each takes much memory.
         Plain threads, and a main thread that only joins them: an interrupt can strike at any point
         of it without leaving a lock behind.
         """
@@ -229,7 +232,7 @@ class Workers:
                     except BaseException as error:
                         errors.append(error)
 
-        count = min(self.n_threads, len(todo))
+        count = min(self.n_threads, at_most or self.n_threads, len(todo))
         self._threads = [Thread(target=worker, daemon=True) for _ in range(count)]
         try:
             for thread in self._threads:
@@ -270,7 +273,9 @@ class _Alone(Workers):
         super().__init__(1, pool.watch)
         self.cancel = pool.cancel
 
-    def map(self, work: Callable[[Item], Any], items: Iterable[Item]) -> list[Any]:
+    def map(
+        self, work: Callable[[Item], Any], items: Iterable[Item], at_most: int | None = None
+    ) -> list[Any]:
         results = []
         for item in items:
             if self.cancel[0]:

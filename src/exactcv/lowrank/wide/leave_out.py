@@ -44,8 +44,6 @@ from .problem import WideProblem, WideSolution, gram
 
 __all__ = ["FIRST", "Found", "LeaveRowsOut"]
 
-# Rows left out at a time.
-BLOCK = 128
 # Rows in play at first besides the free ones (or as many as these), and how many times more at the
 # next attempt.
 FIRST, MORE = 400, 2
@@ -96,6 +94,8 @@ class LeaveRowsOut:
     most : int
         Rows in play, at most; the free ones must be fewer.
     tol, want_decision, cancel
+    together : int
+        Solutions that are compared with all rows at a time.
     """
 
     def __init__(
@@ -108,7 +108,9 @@ class LeaveRowsOut:
         tol: float,
         want_decision: bool,
         cancel: NDArray[np.int32],
+        together: int = 64,
     ):
+        self.together = together
         self.problem, self.solved, self.spread, self.distance = problem, solved, spread, distance
         self.most, self.tol, self.want_decision, self.cancel = most, tol, want_decision, cancel
         low, high = problem.levels[:, 1], problem.levels[:, 0]
@@ -165,7 +167,9 @@ class LeaveRowsOut:
             place[rows],
             lambda some, of: gram(problem.X[rows[some]], columns[:, of]),
         )
-        return shares.prove(leaving, np.sign(coef[rows]) * solved.u[rows] - self.slack)
+        proved = shares.prove(leaving, np.sign(coef[rows]) * solved.u[rows] - self.slack)
+        del self._free_kernel  # what follows needs the room
+        return proved
 
     @cached_property
     def _free_kernel(self) -> FloatArray:
@@ -294,9 +298,14 @@ class _Check:
         stays = np.abs(coef[:, k:] - full[k:]) <= STAYS * np.abs(full[k:])
         ok = stays.all(axis=1) & np.isfinite(b)
         folds, coef, db = folds[ok], coef[ok, :k], b[ok] - ledger.intercept[0]
-        if not len(folds):
-            return
-        dw = self.X.T @ (coef - full[:k]).T
+        for start in range(0, len(folds), leave.together):
+            some = slice(start, start + leave.together)
+            self._look(folds[some], coef[some], full[:k], db[some])
+
+    def _look(self, folds: IntArray, coef: FloatArray, full: FloatArray, db: FloatArray) -> None:
+        """The same of a few solutions, whose rest stays as it was."""
+        leave = self.leave
+        dw = self.X.T @ (coef - full).T
         w = leave.solved.theta[:-1]
         self.half[folds] = 0.5 * (w @ w + 2.0 * (w @ dw) + np.einsum("ij,ij->j", dw, dw))
         moved = np.linalg.norm(dw, axis=0) * leave.problem.extent.widest + np.abs(db)

@@ -31,21 +31,25 @@ from ..features import OwnColumns
 from ..rows.sources import ArrayRows
 from ..task import FeatureTask
 from ..verdict import Spread
-from .leave_out import BLOCK, Found, LeaveRowsOut
+from .leave_out import Found, LeaveRowsOut
 from .problem import WideProblem, WideSolution
 from .solve import solve
 
 __all__ = ["METHOD", "TooManyOnMargin", "Wide", "most_on_margin"]
 
-# Rows in play where single rows are left out, at most; their matrices take this many times 8 bytes
-# for each two of them, and may take this share of the memory.
-MOST, MATRICES, SHARE = 6000, 6, 0.5
+# Rows in play where single rows are left out, at most, which is a matter of hours.  Their matrices
+# may take this share of the memory; one is shared by all threads, each has so many more of its own
+# (measured: 3.5 of rows in play and guests), and before them proofs have theirs.
+MOST, SHARED, OWN, SHARE = 16_000, 1, 5, 0.5
 # Rows in play besides those on the margin, at least.
 FEWEST = 64
 # Numbers as long as X has rows and columns that a thread works with.
 VECTORS = 40
-# The same for each row that is left out, beside others.
-TABLES = 6
+# The same for each solution that is compared with all rows, and how many are at a time.
+TABLES, TOGETHER = 6, 64
+# Rows left out at a time: the more, the less often what they share is worked out; but those that
+# are not in play join as guests, which are to be few.
+BLOCK, LEAST_BLOCK, GUESTS = 1024, 64, 8
 # Rows that long at most go as they are, and products of longer ones are refused.
 SHORT, LONG, LONGEST = 0.1, 10.0, 1e75
 _BOUND, _FALLBACK = HOW.index("bound"), HOW.index("fallback")
@@ -74,14 +78,14 @@ def most_on_margin(budget: int) -> int:
 
     Examples
     --------
-    >>> most_on_margin(10**9), most_on_margin(10**10)
-    (3163, 5936)
+    >>> most_on_margin(10**9), most_on_margin(10**12)
+    (3163, 15936)
     """
     return max(_most_in_play(budget) - FEWEST, 0)
 
 
 def _most_in_play(budget: int) -> int:
-    return min(MOST, isqrt(int(SHARE * budget) // (8 * MATRICES)))
+    return min(MOST, isqrt(int(SHARE * budget) // (8 * (SHARED + OWN))))
 
 
 class Wide:
@@ -242,7 +246,7 @@ class _Alone:
         self.most = _most_in_play(task.budget)
         self.spread, self.distance = _spread(base)
         room = int(SHARE * task.budget) // (8 * TABLES * sum(base.X.shape) * workers.n_threads)
-        self.block = max(1, min(BLOCK, room))
+        self.together = max(1, min(TOGETHER, room))
 
     def run(self) -> int:
         """Settle every row at every grid point; how many had to be solved over all rows."""
@@ -263,13 +267,22 @@ class _Alone:
         raise TooManyOnMargin(
             f"{free[l]} rows are on the margin at C={self.solved[l].C:.4g}, and leave-one-out "
             f"needs the kernel matrix of them: with kernel='linear' and {p} columns that goes up "
-            f"to {max(self.most - FEWEST, 0)} (at most {MOST - FEWEST}, less where memory_limit is "
-            f"small).  Use smaller C ({fit}), folds of several rows (cv=5), fewer rows, or fewer "
-            "columns (sklearn.decomposition.TruncatedSVD)",
+            f"to {max(self.most - FEWEST, 0)} {self._why()}.  Use smaller C ({fit}), folds of "
+            "several rows (cv=5: any C), fewer rows, or fewer columns "
+            "(sklearn.decomposition.TruncatedSVD)",
             self.solved[l].C,
             int(free[l]),
             self.most - FEWEST,
             possible,
+        )
+
+    def _why(self) -> str:
+        """What limits the rows on the margin, and what more memory would do."""
+        if self.most == MOST:
+            return "and no further, whatever the memory"
+        return (
+            f"within {readable(self.task.budget)} (memory_limit, or half of what is free); "
+            f"{readable(8 * (SHARED + OWN) * MOST**2 / SHARE)} do for {MOST - FEWEST}, the most"
         )
 
     def _at(self, l: int) -> int:
@@ -277,7 +290,7 @@ class _Alone:
         problem = self.base.with_box(one.C * self.base.box)
         leave = LeaveRowsOut(
             problem, one, self.spread, self.distance, self.most, task.tol, self.want_decision,
-            workers.cancel,
+            workers.cancel, self.together,
         )  # fmt: skip
         found, left = leave.proved()
         if len(left) and not self.want_decision:
@@ -288,15 +301,21 @@ class _Alone:
         for count in leave.tiers():
             if not len(left):
                 break
-            play = leave.in_play(count)
-            blocks = list(_blocks(left, self.block))
-            done = workers.map(partial(leave.leave_out, play), blocks)
+            play, threads = leave.in_play(count), self._threads(count)
+            size = min(BLOCK, max(count // GUESTS, LEAST_BLOCK), -(-len(left) // threads))
+            blocks = list(_blocks(left, size))
+            done = workers.map(partial(leave.leave_out, play), blocks, threads)
             for rows, part in zip(blocks, done, strict=True):
                 found.put(rows, part)
             left = np.flatnonzero(~found.settled)
         self._by_all_rows(l, problem, found, left)
         self._enter(l, found)
         return len(left)
+
+    def _threads(self, count: int) -> int:
+        """How many threads there is room for with so many rows in play."""
+        matrices = SHARE * self.task.budget / (8 * count**2)
+        return max(1, min(self.workers.n_threads, int((matrices - SHARED) / OWN)))
 
     def _by_all_rows(self, l: int, problem: WideProblem, found: Found, left: IntArray) -> None:
         """What is left, each over all rows."""
