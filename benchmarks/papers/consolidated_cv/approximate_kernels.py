@@ -234,17 +234,12 @@ def jobs(part: str, size: str) -> dict[str, tuple[str, list[Any]]]:
         }
     if part == "accuracy":
         n, ms = (20_000, (50, 200)) if size == "quick" else (100_000, (50, 100, 200, 400, 1000))
-        # One grid for all, that of the kernel; random features also with the paper's, as far as
-        # that goes in minutes.
-        kinds = (("nystroem", "paper", ms), ("rff", "kernel", ms), ("rff", "paper", ms[:-1]))
         runs = {
-            f"{a} {grid} m={m} n={n}": ("ours", [n, m, a, grid])
-            for a, grid, some in kinds
-            for m in some
+            f"{a} {grid} m={m} n={n}": ("ours", [n, m, a, grid]) for a, grid in PROBLEMS for m in ms
         }
         few = {
             f"{a} {grid} m={m} n=800": ("ours", [800, m, a, grid])
-            for a, grid, _ in kinds
+            for a, grid in PROBLEMS
             for m in (50, 200)
         }
         return runs | few | {"exact n=800": ("exact_kernel", [800])}
