@@ -223,3 +223,16 @@ def test_rows_of_one_block() -> None:
     assert np.concatenate([made.read(k) for k in range(3)]).ravel().tolist() == list(range(5))
     with pytest.raises(exactcv.InputTypeError, match="no column 'y'"):
         made.column("y")
+
+
+def test_pairs_go_one_by_one_where_a_share_of_the_memory_is_too_small(monkeypatch) -> None:
+    """Eight threads leave each an eighth of a budget that holds one pair well."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 5))
+    y = np.repeat(np.arange(10), 60)
+    monkeypatch.setattr("exactcv.lowrank.budget.LEAST", 0)
+    monkeypatch.setattr("exactcv.lowrank.budget.BESIDES", 280 * 10**6)
+    model = exactcv.SVCCV(
+        approx="rff", n_components=600, gamma=0.1, Cs=[0.1], cv=3, n_jobs=8, random_state=0
+    )
+    assert model.fit(X, y).certificate_.exact

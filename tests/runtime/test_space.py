@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from threading import Lock
+from threading import Barrier, Lock
 from time import sleep
 
 import numpy as np
@@ -30,6 +30,20 @@ def test_threads_wait_for_each_other() -> None:
     with Workers(8) as workers:
         workers.map(work, [30, 60, 50, 10, 100, 20, 1000, 40, 5, 90])
     assert 60 <= most[0] <= 100
+    assert space.left == 100
+
+
+def test_what_fits_goes_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And who waits goes on as soon as there is room, not when it next looks."""
+    monkeypatch.setattr("exactcv.runtime.space.LOOK", 60.0)
+    space, both = Space(100), Barrier(2, timeout=30.0)
+
+    def work(size: int) -> None:
+        with space.taken(size, GO_ON):
+            both.wait()
+
+    with Workers(4) as workers:
+        workers.map(work, [50, 50, 50, 50])
     assert space.left == 100
 
 

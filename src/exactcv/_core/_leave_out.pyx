@@ -40,14 +40,14 @@ cdef enum:
     MOST_ROUNDS = 40
     # Rounds allowed without a new low in the number of violators.
     PATIENCE = 3
-    # More violators than this, or than a third of the rows in M, mean that the step was too long.
+    # More violators than this and than a third of the rows in M mean that the step was too long.
     MANY_VIOLATORS = 64
     VIOLATORS_SHARE = 3
     # How often rows wait for columns before each makes its own; with so few in M they do not wait.
     ATTEMPTS = 8
     FEW_FREE = 24
     # Where so many rows on end have come to nothing, or so many have had more than FAR events each
-    # (or than a quarter of the rows in M), the others do not try: another start is better.
+    # and more than a quarter of the rows in M, the others do not try: another start is better.
     GIVE_UP = 6
     FAR = 48
     FAR_SHARE = 4
@@ -181,7 +181,8 @@ cdef class LeaveOut:
     def __init__(self, Base base, double near, const double[::1] offset, double given):
         cdef Py_ssize_t i
         self.base, self.drive, self.a, self.near = base, Drive(base), base.a, near
-        self.most_violators = max(MANY_VIOLATORS, base.k // VIOLATORS_SHARE)
+        self.most_violators = min(
+            MOST_CHANGED, max(MANY_VIOLATORS, base.k // VIOLATORS_SHARE))
         self.far = max(FAR, base.k // FAR_SHARE)
         self.offset, self.given = offset, given
         # The root of K's diagonal, as a power of two: dividing by it loses nothing.

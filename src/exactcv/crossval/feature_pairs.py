@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..judge.certificate import Certificate
+from ..lowrank.budget import least_memory
 from ..lowrank.entries import Entries, SeenFolds
 from ..lowrank.features import FeatureMap
 from ..lowrank.left_out import Predict
@@ -195,10 +196,13 @@ def _two_classes(task: FeatureClasses, workers: Workers) -> FeatureResults:
 def _together(task: FeatureClasses, shared: SharedFeatures, n_threads: int) -> int:
     """How many pairs are solved at a time: one, with all threads, unless each thread has room.
 
-    A pair wants its features once more in memory, and about as much again for its work.
+    A pair wants its features once more in memory, and about as much again for its work; in any
+    case what no problem of so many components does without.
     """
-    largest = np.sort(np.bincount(task.codes))[-2:].sum()
-    need = 4 * 8 * int(largest) * task.task.problem.n_components
+    largest, m = int(np.sort(np.bincount(task.codes))[-2:].sum()), task.task.problem.n_components
+    source, options = task.task.problem.source, task.task.options
+    least = least_memory(source, options, m, largest) + 8 * m**2  # features for columns
+    need = max(4 * 8 * largest * m, least)
     room = task.task.budget - shared.kept
     fits = shared.order is not None and need * n_threads <= room
     return n_threads if fits else 1

@@ -62,7 +62,7 @@ def nested_of(
         from .nested_afresh import nested_of_features
 
         result = nested_of_features(model, X, y, outer, sample_weight, groups, scorer, store)
-        return _told(result, result.n_points * result.n_folds)
+        return _told(result, None)
     X, y = model._read_rows(X, y)
     n = X.shape[0]
     weight = inputs.read_sample_weight(sample_weight, n)
@@ -134,15 +134,15 @@ def nested_of_numbers(
         quantile=plans[0].parameters.get("quantile"),
         n_epsilons=len(plans),
     )
-    solutions = len(tuning.kernels) * len(plans) * len(tuning.grid) * (len(tuning.folds) + 1)
     if tuning.features is not None:
         from .nested_afresh import nested_of_number_features
 
         weighted = sample_weight is not None
         result = nested_of_number_features(model, tuning, tests, inner, weighted, store)
-    else:
-        with Workers(checks.check_n_threads(model.n_jobs)) as workers:
-            result = nest_numbers(NumberNest(tuning, tests, inner, store), workers)
+        return _told(result, None)
+    with Workers(checks.check_n_threads(model.n_jobs)) as workers:
+        result = nest_numbers(NumberNest(tuning, tests, inner, store), workers)
+    solutions = len(tuning.kernels) * len(plans) * len(tuning.grid) * (len(tuning.folds) + 1)
     return _told(result, solutions * len(folds))
 
 
@@ -185,7 +185,7 @@ class _OfQuantile:
         return f"{name}-quantile-{self.q + 1}"
 
 
-def _told(result: AnyResult, n_solutions: int) -> AnyResult:
+def _told(result: AnyResult, n_solutions: int | None) -> AnyResult:
     """The result, after a warning if some of its solutions miss the tolerance."""
     Cs = result.chosen[:, 0]
     warn_if_short(result.certificate, Cs, n_solutions, stacklevel=user_level() + 1)

@@ -123,14 +123,18 @@ class Certificate:
 
 
 def warn_if_short(
-    certificate: Certificate, Cs: FloatArray, n_solutions: int, stacklevel: int = 3
+    certificate: Certificate, Cs: FloatArray, n_solutions: int | None, stacklevel: int = 3
 ) -> None:
-    """Say aloud that some solutions miss the tolerance; ``Cs`` follows the certificate."""
+    """Say aloud that some solutions miss the tolerance; ``Cs`` follows the certificate.
+
+    ``n_solutions`` is how many there are, if that is known.
+    """
     if not certificate.unresolved:
         return
     least = min(Cs[l] for l, _ in certificate.unresolved)
+    of_all = "" if n_solutions is None else f" of {n_solutions}"
     warnings.warn(
-        f"{len(certificate.unresolved)} of {n_solutions} solutions, from C={least:g} on, "
+        f"{len(certificate.unresolved)}{of_all} solutions, from C={least:g} on, "
         f"do not meet tol={certificate.tol:g} (KKT violation to {certificate.kkt.max():.1e}, "
         f"relative gap to {certificate.gap.max():.1e}); {_advice(certificate.not_converged)}; see "
         "certificate.unresolved",

@@ -23,7 +23,7 @@ from .small.leave_out import LeaveOut, Outcome
 from .solver import Column, Round, Runner, Solved, Solver
 from .verdict import Limits, Spread, limits_of, settled_near, verdict
 
-__all__ = ["Most", "Predict", "enter_tests", "leave_folds_out", "leave_one_out"]
+__all__ = ["MOST_AT_ONCE", "Most", "Predict", "enter_tests", "leave_folds_out", "leave_one_out"]
 
 # Training problems of folds whose test rows are predicted in one pass.
 TOGETHER = 1000
@@ -88,10 +88,14 @@ class _Judge:
 
 @dataclass(frozen=True)
 class Most:
-    """How many rows there may be: that wait with their features, and that are in play."""
+    """How many rows there may be: that wait with their features, and that are in play.
+
+    Where features are at hand rows wait without them; and ``at_once`` so many are left out.
+    """
 
     waiting: int
     in_play: int
+    at_once: int
 
 
 @dataclass(frozen=True)
@@ -230,7 +234,18 @@ class _LeaveOneOut:
         # The longest first, so that no thread is left with one when the others are done.
         ready = [int(l) for l in np.argsort(sizes)[::-1] if sizes[l]]
         self.n_waiting = 0
-        some = [one for l in ready for one in self._blocks(l)]
+        together: list[tuple[int, IntArray, FloatArray]] = []
+        count = 0
+        for one in (one for l in ready for one in self._blocks(l)):
+            count += len(one[1])
+            if together and count > self.most.at_once:
+                self._leave_out(together)
+                together, count = [], len(one[1])
+            together.append(one)
+        self._leave_out(together)
+
+    def _leave_out(self, some: list[tuple[int, IntArray, FloatArray]]) -> None:
+        """Rows beyond the small problems, side by side."""
         items = [
             (self.solved[l].home, rows, Z, self.loss(self.y[rows]), self.weight[rows])
             for l, rows, Z in some
@@ -303,7 +318,8 @@ def leave_one_out(
 
     Returns how many rows had to be solved over all rows.
 
-    Rows that bounds leave open wait until ``most.waiting`` have come together.
+    Rows that bounds leave open wait until ``most.waiting`` have come together; all of them if their
+    features are at hand.
     """
     return _LeaveOneOut(solver, solved, spread, entries, most).run()
 

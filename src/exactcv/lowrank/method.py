@@ -33,7 +33,7 @@ from .budget import GAMMA_ROWS, least_memory, least_sample
 from .entries import Entries
 from .features import FeatureMap, features_of, make_feature_map
 from .landmarks import landmarks_among, most_rows
-from .left_out import Most, leave_folds_out, leave_one_out
+from .left_out import MOST_AT_ONCE, Most, leave_folds_out, leave_one_out
 from .passes.distributed import DaskRows, DaskRunner, active_client
 from .passes.local import LocalRunner
 from .rows.sampling import smallest_keys
@@ -91,7 +91,8 @@ class LowRank:
         if task.folds.every_row_alone:
             # Rows that wait may take a sixteenth of the memory.
             waiting = max(1, task.budget // (16 * 8 * fmap.n_components))
-            most = Most(waiting, _most_in_play(task))
+            at_once = max(waiting, workers.n_threads * min(waiting, MOST_AT_ONCE))
+            most = Most(waiting, _most_in_play(task), at_once)
             escaped = leave_one_out(solver, solved, spread, entries, most)
         else:
             escaped = 0
@@ -201,12 +202,14 @@ def _sample_size(task: FeatureTask, n: int) -> int:
         what = "columns" if task.problem.approx is None else "components"
         raise InputError(
             f"{m} {what} need at least {readable(need)} of memory, but the limit is "
-            f"{readable(task.budget)} (memory_limit, or half of what is free); use fewer {what}"
+            f"{readable(task.budget)}; use fewer {what}, or set or raise memory_limit"
         )
     if task.options.target_rows is not None:
         return min(n, max(m, 2 * task.options.target(m)))
-    # The features that are kept are those of the sample, if it has all rows.
-    copies = 3 if task.options.features == "memory" else 4
+    # The features that are kept here are those of the sample, if it has all rows.
+    options, here = task.options, not isinstance(task.problem.source, DaskRows)
+    shared = here and options.features == "memory" and np.dtype(options.dtype) == np.float64
+    copies = 3 if shared else 4
     if n <= ALL_ROWS and copies * 8 * m * n <= task.budget:
         return n
     wanted = max(SAMPLE_ROWS, 2 * task.options.target(m))

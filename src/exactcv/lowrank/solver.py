@@ -299,6 +299,8 @@ class Solver:
 
     def without(self, columns: Sequence[Column]) -> list[Column]:
         """Better guesses for columns that leave out a fold, if all rows are in memory."""
+        if self.sample.whole:
+            self.guesses.prepare()
         found = self.workers.map(
             lambda column: self.guesses.without(column, self.left_out[column.fold]), columns
         )
@@ -415,8 +417,11 @@ class Solver:
         beyond = sampled or WIDTH * moved > width.min()
         error = CONTRACTION * moved if beyond else 0.0
         slow = sampled and state.error is not None and error > SLOW * state.error
-        if found.blind or slow or state.rounds % MANY_ROUNDS == 0:
+        if found.blind or state.rounds % MANY_ROUNDS == 0:
             state.target = min(2 * state.target, self.room.most)
+        elif slow:  # no more than its part of what one pass may collect
+            most = min(self.room.most, self.room.capacity // (2 * len(plan.fold)))
+            state.target = max(state.target, min(2 * state.target, most))
         state.theta, state.error = reply.theta, error
         state.exact = bool(plan.rate[p] == 1.0)
 

@@ -111,6 +111,10 @@ class Guesses:
             return sample.Z, sample.loss
         return sample.Z[first], sample.loss.at(first)
 
+    def prepare(self) -> None:
+        """Make the rows of the sample once, before threads ask for them."""
+        _ = self._rows
+
     def let_go(self) -> None:
         """Hold no rows of the sample twice until guesses are wanted again."""
         self.__dict__.pop("_rows", None)
@@ -135,7 +139,7 @@ class Guesses:
         less = Guesses(half, self.mass, self.fit_intercept, self.workers)
         # What is asked of half of the rows is how far it is from what all of them say.
         good, rough = self.workers.map(
-            lambda one: one._path(Cs, one._like(one.sample.weight), one is less), (self, less)
+            lambda one: one._path(Cs, one._like(), one is less), (self, less)
         )
         self.steps += less.steps
         columns = []
@@ -180,12 +184,12 @@ class Guesses:
         free = np.count_nonzero(at_knot(reply.state)[self._sites.of])
         return Column(float(C), fold, reply.theta, 0.0 if reply.solved else None, int(free))
 
-    def _like(self, weight: FloatArray) -> FloatArray:
-        """Both sides weigh as much as in the whole data.
+    def _like(self) -> FloatArray:
+        """Weights of the sample: both sides weigh as much as in the whole data.
 
         Where regularisation is strong nothing matters but which of them weighs more.
         """
-        return like(weight, self.sample.loss.upward, self.mass)
+        return like(self.sample.weight, self.sample.loss.upward, self.mass)
 
 
 def widest_stride(n_points: int) -> int:

@@ -108,7 +108,7 @@ class LeaveRowsOut:
         tol: float,
         want_decision: bool,
         cancel: NDArray[np.int32],
-        together: int = 64,
+        together: int,
     ):
         self.together = together
         self.problem, self.solved, self.spread, self.distance = problem, solved, spread, distance

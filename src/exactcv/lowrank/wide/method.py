@@ -49,7 +49,8 @@ VECTORS = 40
 TABLES, TOGETHER = 6, 64
 # Rows left out at a time: the more, the less often what they share is worked out; but those that
 # are not in play join as guests, which are to be few.
-BLOCK, LEAST_BLOCK, GUESTS = 1024, 64, 8
+# In so many parts at least, however many threads there are: figures must not depend on them.
+BLOCK, LEAST_BLOCK, GUESTS, PARTS = 1024, 64, 8, 8
 # Rows that long at most go as they are, and products of longer ones are refused.
 SHORT, LONG, LONGEST = 0.1, 10.0, 1e75
 _BOUND, _FALLBACK = HOW.index("bound"), HOW.index("fallback")
@@ -302,7 +303,7 @@ class _Alone:
             if not len(left):
                 break
             play, threads = leave.in_play(count), self._threads(count)
-            size = min(BLOCK, max(count // GUESTS, LEAST_BLOCK), -(-len(left) // threads))
+            size = min(BLOCK, max(count // GUESTS, LEAST_BLOCK), -(-len(left) // PARTS))
             blocks = list(_blocks(left, size))
             done = workers.map(partial(leave.leave_out, play), blocks, threads)
             for rows, part in zip(blocks, done, strict=True):
