@@ -151,3 +151,28 @@ def test_quantiles(houses: Path, capsys: Captured, features: tuple[str, ...]) ->
     assert b"mean pinball loss of the quantile 0.5 after tuning" in page  # the middle one
     assert run("report", out, "--out", houses.parent / "copy.html") == 0
     assert (houses.parent / "copy.html").read_bytes() == page
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--nested", "91"), "--nested 91 is more than the 90 rows: use fewer folds"),
+        (
+            ("--nested", "3", "--approx", "nystroem", "--components", "70"),
+            "--components 70 is more than the 60 rows outside a fold of --nested",
+        ),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_done(
+    tmp_path: Path, capsys: Captured, options: tuple[str, ...], said: str
+) -> None:
+    file = write_csv(tmp_path / "data.csv", columns_of(90, 2))
+    assert run("tune", file, "--target", "y", *options, "--cv", "3", *QUICK) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_few_rows_outside_a_fold_have_few_components(tmp_path: Path, capsys: Captured) -> None:
+    file = write_csv(tmp_path / "data.csv", columns_of(90, 2))
+    words = ("--approx", "nystroem", "--nested", "3", "--cv", "3", *QUICK)
+    assert run("tune", file, "--target", "y", *words) == 0
+    assert "54 components" in capsys.readouterr().out

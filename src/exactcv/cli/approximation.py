@@ -118,6 +118,7 @@ def choose_kernel(
         Settings of the run that is to go on, and whether it is finished: it keeps its kernel,
         however much memory there is now.
     """
+    settings.rows_outside(n)  # refuses more outer folds than rows before anything is done
     if settings.approx in ("rff", "nystroem"):
         made = _approximate(settings, settings.approx, n)
         return Choice(made, f"{_words(made)}, as asked for; --approx none takes the exact one")
@@ -196,14 +197,18 @@ def exact_hours(settings: TuneSettings, n: int) -> float:
 
 
 def _approximate(settings: TuneSettings, approx: Approx, n: int) -> TuneSettings:
-    asked = settings.components
-    if approx == "nystroem" and asked is not None and asked > n:
+    asked, outside = settings.components, settings.rows_outside(n)
+    if approx == "nystroem" and asked is not None and asked > outside:
+        where = "" if outside == n else " outside a fold of --nested"
         raise InputError(
-            f"--components {asked} is more than the {n} rows: Nystroem takes its landmarks from "
-            "them; use at most that many, or --approx none"
+            f"--components {asked} is more than the {outside} rows{where}: Nystroem takes its "
+            "landmarks from them; use at most that many, or --approx none"
         )
-    most = n if approx == "nystroem" else DEFAULT_COMPONENTS
-    components = asked or min(DEFAULT_COMPONENTS, most)
+    # Folds by class may be a little larger than the others.
+    most = n if outside == n else outside - outside // 10
+    components = asked or min(
+        DEFAULT_COMPONENTS, most if approx == "nystroem" else DEFAULT_COMPONENTS
+    )
     return _with_folds(settings, n, approx=approx, components=components)
 
 

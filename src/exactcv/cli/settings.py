@@ -215,6 +215,20 @@ class TuneSettings:
         """``outer`` for ``SVCCV.nested_score``; None if that is not asked for."""
         return None if self.nested is None else self._splits("--nested", self.nested)
 
+    def rows_outside(self, n: int) -> int:
+        """How many of n rows are outside an outer fold, at least; all of them without ``nested``.
+
+        About as many: classes and groups are not cut.
+        """
+        if self.nested is None:
+            return n
+        number = n if self.nested == "loo" else _whole(self.nested) or n
+        if number > n:
+            raise InputError(
+                f"--nested {number} is more than the {n} rows: use fewer folds, or --nested loo"
+            )
+        return n - -(-n // max(number, 2))
+
     def _splits(self, option: str, given: str) -> Any:
         number = None if given == "loo" else _whole(given)
         if given != "loo" and (number is None or number < 2):
