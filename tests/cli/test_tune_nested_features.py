@@ -176,3 +176,13 @@ def test_few_rows_outside_a_fold_have_few_components(tmp_path: Path, capsys: Cap
     words = ("--approx", "nystroem", "--nested", "3", "--cv", "3", *QUICK)
     assert run("tune", file, "--target", "y", *words) == 0
     assert "54 components" in capsys.readouterr().out
+
+
+def test_quantiles_of_sparse_files_are_refused_in_plain_words(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    X, y = wave(30)
+    dump_svmlight_file(X, y, str(tmp_path / "rows.svm"))
+    words = ("--task", "regression", "--quantiles", "0.1,0.9")
+    assert run("tune", tmp_path / "rows.svm", "--target", "target", *words) == 1
+    assert "--quantiles takes tables (CSV, Parquet)" in capsys.readouterr().err

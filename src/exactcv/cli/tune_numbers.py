@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
@@ -55,6 +56,8 @@ def tune_numbers(
     loaded = load(table, settings, numeric=True)
     if digest(file) != sha256:
         raise InputError(f"{file.name} changed while it was read; run the command again")
+    if settings.quantiles is not None and sparse.issparse(loaded.X):
+        raise InputError("--quantiles takes tables (CSV, Parquet), not svmlight files")
     asked = settings
     settings = replace(settings, standardize=loaded.preparation.standardize)
     choice = kernel_of_table(loaded, settings, out, memory_limit, numbers=True)
