@@ -56,7 +56,8 @@ def fold_models(task: Task, method: str, workers: Workers) -> FoldModels:
 
 def models_and_ledger(task: Task, method: str, workers: Workers) -> tuple[FoldModels, Ledger]:
     """The same, with the ledger, which knows the model of all rows."""
-    found, units = np.empty((len(task.folds), task.problem.n)), Units.of(task.problem)
+    # Not all folds are written by ``keep``, and what memory holds may be no number.
+    found, units = np.zeros((len(task.folds), task.problem.n)), Units.of(task.problem)
 
     def keep(
         ledger: Ledger, folds: IntArray, coef: FloatArray, h: FloatArray, b: FloatArray
