@@ -179,10 +179,9 @@ def test_rows_are_taken_up_from_dask_too(monkeypatch: pytest.MonkeyPatch) -> Non
     assert there.certificate.exact
 
 
-@pytest.mark.parametrize("approx", ["rff", "nystroem"])
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
 def test_rows_beyond_the_small_problem_are_asked(
-    approx: str, loss: str, monkeypatch: pytest.MonkeyPatch
+    loss: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Solutions that move rows further than the small problem reaches hold if no row crosses."""
     asked: list[Crossed] = []
@@ -193,7 +192,8 @@ def test_rows_beyond_the_small_problem_are_asked(
     if loss != "hinge":
         y = y + 0.3 * X[:, 0] ** 2
     weights = None, np.random.default_rng(1).choice([0.0, 0.5, 2.0], len(y))
-    for weight, (m, target) in product(weights, ((6, 20), (10, 20), (16, 30))):
+    sizes = (6, 20), (10, 20), (16, 30)
+    for approx, weight, (m, target) in product(("rff", "nystroem"), weights, sizes):
         common: dict[str, Any] = {"Cs": [0.1, 1.0, 10.0], "sample_weight": weight, "loss": loss}
         common["output"] = "decision"
         found = exactcv.cross_validate(
