@@ -13,7 +13,7 @@ import exactcv
 from exactcv.judge.features import Extent, Tally, figures, tally
 from exactcv.lowrank import lost, solver
 from exactcv.lowrank.passes.sweep import Chunk
-from exactcv.lowrank.small import leave_out
+from exactcv.lowrank.small import leave_out, moves
 from exactcv.lowrank.small.around import Around
 from exactcv.lowrank.small.beyond import Beyond, Crossed, Crossings, Standing
 from exactcv.lowrank.small.nearby import Nearby
@@ -177,6 +177,33 @@ def test_rows_are_taken_up_from_dask_too(monkeypatch: pytest.MonkeyPatch) -> Non
     assert here.stats["solved"] == there.stats["solved"] > 10
     np.testing.assert_allclose(here.decision, there.decision, atol=1e-8)
     assert there.certificate.exact
+
+
+@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
+def test_rows_that_are_not_in_play_are_asked(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows are in play at first, so that some of those aside cross: more have to come in."""
+    monkeypatch.setattr(leave_out, "FIRST", 2)
+    monkeypatch.setattr(leave_out, "FEWEST", 2)
+    monkeypatch.setattr(moves, "STRIP", 50)
+    crossed: list[np.ndarray] = []
+    ask = moves.Aside.crossed
+    monkeypatch.setattr(moves.Aside, "crossed", lambda *a: crossed.append(ask(*a)) or crossed[-1])
+    X, y = exactcv.datasets.make_mixture(300, 4, random_state=5)
+    if loss != "hinge":
+        y = y + 0.3 * X[:, 0] ** 2
+    common: dict[str, Any] = {"Cs": [0.01, 0.1, 1.0], "loss": loss, "output": "decision"}
+    for m in (4, 8):
+        found = exactcv.cross_validate(
+            X, y, approx="rff", n_components=m, random_state=0,
+            method_options={"target_rows": 100}, **common,
+        )  # fmt: skip
+        Z = found.feature_map.transform(X)
+        exact = exactcv.cross_validate(Z @ Z.T, y, kernel="precomputed", **common)
+        assert found.certificate.exact and exact.certificate.exact
+        scale = np.maximum(1.0, np.abs(exact.decision))
+        np.testing.assert_allclose(found.decision / scale, exact.decision / scale, atol=1e-6)
+    flags = np.concatenate(crossed)
+    assert flags.any() and not flags.all()
 
 
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])

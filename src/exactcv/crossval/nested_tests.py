@@ -116,7 +116,6 @@ class ClassTests:
         tested = self.sample_weight[np.unique(rows)]
         trained = np.mean([outer.n - len(out) for out in outer.left_out])
         low, high = wilson(error, resampled_count(effective_count(tested), float(trained)))
-        inner = np.array([one.inner_score for one in done])
         score, score_se = 1.0 - error, se
         if self.scorer.call is not None:
             score, score_se = self._scores(outer, labels, decision, done)
@@ -127,23 +126,12 @@ class ClassTests:
             score=score,
             score_se=score_se,
             scoring=self.scorer.shown_name or "accuracy",
-            chosen=np.array([[one.C, one.gamma] for one in done]),
-            inner=inner,
-            optimism=float(inner.mean()) - score,
             decision=shaped(decision, len(self.classes), self.shape),
             predicted=self.classes[labels],
             wrong=wrong,
-            test_row=self.keep[rows],
-            test_fold=outer.pair_folds,
-            n_folds=len(outer),
-            n_rows=self.n_rows,
             classes=self.classes,
-            select=self.select,
-            method=self.method,
             n_points=max(len(one.grid[0]) * len(one.grid[1]) for one in done),
-            certificate=worst(done),
-            stats=added(done),
-            timings={"total": seconds},
+            **_shared(self, outer, done, score, seconds),
         )
 
     def _scores(
@@ -219,7 +207,7 @@ class NumberTests:
         se = float(standard_error(losses[None], outer.offsets)[0])
         trained = float(np.mean([outer.n - len(out) for out in outer.left_out]))
         tests = resampled_count(effective_count(self.weight[np.unique(rows)]), trained)
-        inner, scorer = np.array([one.inner_score for one in done]), self.scorer(rows)
+        scorer = self.scorer(rows)
         score, score_se, name = -error, se, PINBALL
         if scorer is not None:
             score, name = scorer.score(y, values), scorer.name
@@ -231,23 +219,33 @@ class NumberTests:
             score=score,
             score_se=score_se,
             scoring=name,
-            chosen=np.array([[one.C, one.gamma] for one in done]),
             epsilon=np.array([one.parameter if self.quantile is None else np.nan for one in done]),
-            inner=inner,
-            optimism=float(inner.mean()) - score,
             decision=values,
             rmse=float(np.sqrt(share @ (values - y) ** 2)),
             r2=float(r2_of(y, values - y, weight)),
             y=y,
-            test_row=self.keep[rows],
-            test_fold=outer.pair_folds,
-            n_folds=len(outer),
-            n_rows=self.n_rows,
-            select=self.select,
-            method=self.method,
             n_points=max(len(one.grid[0]) * len(one.grid[1]) for one in done) * self.n_epsilons,
-            certificate=worst(done),
-            stats=added(done),
-            timings={"total": seconds},
+            **_shared(self, outer, done, score, seconds),
             quantile=self.quantile,
         )
+
+
+def _shared(
+    tests: ClassTests | NumberTests, outer: Folds, done: list[Outer], score: float, seconds: float
+) -> dict[str, Any]:
+    """What a result has of either kind: which folds, what they chose, how it was worked out."""
+    inner = np.array([one.inner_score for one in done])
+    return {
+        "chosen": np.array([[one.C, one.gamma] for one in done]),
+        "inner": inner,
+        "optimism": float(inner.mean()) - score,
+        "test_row": tests.keep[outer.pair_rows],
+        "test_fold": outer.pair_folds,
+        "n_folds": len(outer),
+        "n_rows": tests.n_rows,
+        "select": tests.select,
+        "method": tests.method,
+        "certificate": worst(done),
+        "stats": added(done),
+        "timings": {"total": seconds},
+    }

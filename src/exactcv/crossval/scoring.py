@@ -41,6 +41,7 @@ __all__ = [
     "jackknife_se",
     "read_scoring",
     "shaped",
+    "stand_in",
     "warn_if_flat",
     "with_ties",
 ]
@@ -77,6 +78,10 @@ class Scorer:
     def needs_rows(self) -> bool:
         """May it look at more than predictions?  Scorers that scikit-learn has made do not."""
         return self.call is not None and not hasattr(self.call, "_score_func")
+
+    def tests_of(self, X: Any, rows: IntArray) -> Any:
+        """The rows of X that are tested; as many of nothing if it does not look at them."""
+        return X[rows] if self.needs_rows else stand_in(len(rows))
 
     @property
     def needs_probability(self) -> bool:
@@ -225,6 +230,11 @@ class LeftOut(ClassifierMixin, BaseEstimator):
         if not isinstance(value, numbers.Real):
             raise InputTypeError(f"scoring={scorer.name!r} gave {value!r}; it must give a number")
         return float(value)
+
+
+def stand_in(n: int) -> FloatArray:
+    """As many rows of nothing, for what counts rows and does not look at them."""
+    return np.broadcast_to(np.zeros(1), (n, 1))
 
 
 def shaped(decision: FloatArray, n_classes: int, shape: str) -> FloatArray:

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.model_selection import StratifiedKFold
 
 from ..crossval.requests import linear_scale
-from ..crossval.scoring import Scorer
+from ..crossval.scoring import Scorer, stand_in
 from ..exceptions import InputError, UnsupportedError
 from ..lowrank.open_source import open_source
 from ..lowrank.options import Options
@@ -117,7 +117,7 @@ class Rows:
         factors = inputs.class_factors(model.class_weight, counts, classes)
         weight = inputs.times_class_weight(used, factors, codes, classes)
         # Splitters need the number of rows; where these are not in memory, that is all they get.
-        shown = source.X if isinstance(source, ArrayRows) else _stand_in(len(keep))
+        shown = source.X if isinstance(source, ArrayRows) else stand_in(len(keep))
         stratified = model.cv is None or isinstance(model.cv, (numbers.Integral, StratifiedKFold))
         split_by = codes if stratified else labels  # splits do not hang on names, which are longer
         folds = model._folds(shown, split_by, keep, n, split_with)
@@ -180,9 +180,8 @@ class Rows:
     @cached_property
     def shown(self) -> Any:
         """The rows of the tests, as the scorer sees them, if it may look at them."""
-        if self.scorer.needs_rows and isinstance(self.source, ArrayRows):
-            return self.source.X[self.folds.pair_rows]
-        return _stand_in(len(self.folds.pair_rows))
+        X = self.source.X if isinstance(self.source, ArrayRows) else None
+        return self.scorer.tests_of(X, self.folds.pair_rows)
 
 
 def _in_memory(model: SVCCV, X: Any, y: Any) -> tuple[Any, Any]:
@@ -203,10 +202,6 @@ def _even(weight: FloatArray) -> FloatArray:
 
 def _is_one(weight: FloatArray) -> bool:
     return weight.strides == (0,)
-
-
-def _stand_in(n: int) -> NDArray[np.float64]:
-    return np.broadcast_to(np.zeros(1), (n, 1))
 
 
 def _local(source: RowSource, given: Any) -> Any:

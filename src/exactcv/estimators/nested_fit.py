@@ -87,7 +87,7 @@ def nested_of(
         sample_weight=tuning.sample_weight,
         scorer=scorer,
         shape=tuning.shape,
-        shown=tuning.shown[rows],
+        shown=scorer.tests_of(tuning.shown, rows),
         arguments={name: value[rows] for name, value in tuning.score_arguments.items()},
         select=tuning.select,
         method=plan.method,
